@@ -1,0 +1,110 @@
+"""Definitions out of a notebook, so that what is read is what is tested."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = ROOT / "notebooks"
+
+
+def path(chapter: str) -> Path:
+    """The notebook of ``chapter`` (``"01"``). Raises FileNotFoundError in Japanese."""
+    if not NOTEBOOKS.is_dir():
+        raise FileNotFoundError(
+            f"教材のフォルダ {NOTEBOOKS} が見つかりません。"
+            "プロジェクトのフォルダで make book を実行してください。"
+        )
+    found = sorted(NOTEBOOKS.glob(f"{chapter}_*.ipynb"))
+    if len(found) != 1:
+        legal = "・".join(p.name[:2] for p in every())
+        raise FileNotFoundError(
+            f"章 {chapter!r} がありません。指定できる章は {legal} です。"
+        )
+    return found[0]
+
+
+def every() -> list[Path]:
+    """All chapters in reading order."""
+    return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+
+
+def definitions(source: str) -> str:
+    """``source`` with every statement blanked that is not a definition.
+
+    Kept: imports, functions, classes and UPPER_CASE constants. Line numbers stay.
+    """
+    keep: set[int] = set()
+    for node in ast.parse(source).body:
+        if _defines(node):
+            first = min([node.lineno, *(d.lineno for d in _decorators(node))])
+            keep.update(range(first, (node.end_lineno or node.lineno) + 1))
+    lines = source.splitlines()
+    return "\n".join(line if i in keep else "" for i, line in enumerate(lines, 1))
+
+
+def _decorators(node: ast.stmt) -> list[ast.expr]:
+    return getattr(node, "decorator_list", [])
+
+
+def _defines(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign):
+        return all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
+    if isinstance(node, ast.AnnAssign):
+        return isinstance(node.target, ast.Name) and node.target.id.isupper()
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    return isinstance(node, kinds)
+
+
+def source(notebook: Path) -> str:
+    """The definitions of all code cells of ``notebook``, as one module's text."""
+    import nbformat
+
+    cells = nbformat.read(notebook, as_version=4).cells
+    return "\n\n".join(
+        definitions(cell.source) for cell in cells if cell.cell_type == "code"
+    )
+
+
+def load(chapter: str, notebook: Path | None = None) -> ModuleType:
+    """The definitions of ``chapter`` as a module; no other statement runs.
+
+    ``notebook`` reads another file of the same chapter (a reader's copy). The
+    module is made anew when the file's definitions have changed.
+    """
+    file = notebook or path(chapter)
+    text = source(file)
+    name = f"lmbook_chapter_{file.stem}"
+    module = sys.modules.get(name)
+    if module is not None and module.__dict__["__text__"] == text:
+        return module
+    module = ModuleType(name)
+    module.__file__ = f"<{file.name}>"
+    module.__dict__["__text__"] = text
+    lines = text.splitlines(keepends=True)
+    linecache.cache[module.__file__] = (len(text), None, lines, module.__file__)
+    sys.modules[name] = module
+    try:
+        exec(compile(text, module.__file__, "exec"), module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def solved(chapter: str, name: str, value: Any) -> Any:
+    """The reader's ``value`` if its check passes, else the chapter's own answer.
+
+    ``name`` is the exercise's name in the chapter; its check is the function of
+    ``lmbook.checks.ch<chapter>`` with that name less a trailing ``_ex``.
+    """
+    import importlib
+
+    checks = importlib.import_module(f"lmbook.checks.ch{chapter}")
+    check = getattr(checks, name.removesuffix("_ex"))
+    return value if check(value).ok else getattr(load(chapter), name)

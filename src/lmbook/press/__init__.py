@@ -1,0 +1,1 @@
+"""Makes, compares and prints the notebooks. Nothing outside imports it."""

@@ -1,0 +1,175 @@
+"""Numbers that come out the same twice, and the few words that state them.
+
+Every printed float of the course goes through :func:`fmt`. Residues are never
+printed: :func:`within` states a bound, :func:`claim` a fact. Neither raises, so a
+chapter runs to its end under any legal parameters; a committed chapter holds no ✗.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+OK, NG = "✓", "✗"
+
+
+def setup(seed: int = 0) -> None:
+    """Seed Python's ``random`` and register the course's fonts.
+
+    Never imports torch. Raises TypeError or ValueError for a seed that is not an
+    int >= 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed は整数で指定します（受け取った値: {seed!r}）。")
+    if seed < 0:
+        raise ValueError(f"seed は 0 以上で指定します（受け取った値: {seed}）。")
+    random.seed(seed)
+    from lmbook import plots
+
+    plots.register_fonts()
+
+
+def setup_torch(seed: int = 0, dtype: str = "float64") -> None:
+    """Seed torch, use one thread, deterministic algorithms and ``dtype``.
+
+    ``dtype`` is ``"float64"`` (the default: trained numbers then agree on other
+    CPUs to far more digits than are printed) or ``"float32"``.
+    """
+    if dtype not in ("float32", "float64"):
+        raise ValueError(
+            f'dtype は "float32" か "float64" です（受け取った値: {dtype!r}）。'
+        )
+    setup(seed)
+    import torch
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.set_default_dtype(getattr(torch, dtype))
+    torch.manual_seed(seed)
+
+
+def legal(name: str, value: object, allowed: Container[object] | type) -> None:
+    """Refuse an illegal chapter parameter by name, value and what is allowed.
+
+    ``allowed`` is a type (``bool``), a ``range`` of ints, a tuple ``(low, high)``
+    of floats (both ends legal), or a list of the legal values.
+    """
+    if isinstance(allowed, type):
+        good, text = type(value) is allowed, allowed.__name__
+    elif isinstance(allowed, range):
+        good = type(value) is int and value in allowed
+        text = f"{allowed[0]} から {allowed[-1]} までの整数"
+    elif isinstance(allowed, tuple):
+        low, high = allowed
+        good = type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
+        text = f"{low} から {high} までの数"
+    else:
+        good, text = value in allowed, f"{allowed} のどれか"
+    if not good:
+        raise ValueError(
+            f"パラメータ {name} は {text} で指定します（受け取った値: {value!r}）。"
+        )
+
+
+def fmt(x: Any, digits: int = 4) -> str:
+    """``x`` as text with ``digits`` decimals: never ``-0.0000``, ints stay ints.
+
+    Sequences and tensors become ``[a, b]``; two dimensions one row a line.
+    """
+    if hasattr(x, "tolist"):
+        x = x.tolist()
+    if isinstance(x, (list, tuple)):
+        nested = bool(x) and isinstance(x[0], (list, tuple))
+        return f"[{(',\n ' if nested else ', ').join(fmt(v, digits) for v in x)}]"
+    if isinstance(x, (bool, int, str)):
+        return str(x)
+    text = f"{float(x):.{digits}f}"
+    return text.lstrip("-") if not text.strip("-0.") else text
+
+
+def _flat(x: Any) -> list[float]:
+    if isinstance(x, (list, tuple)):
+        return [v for part in x for v in _flat(part)]
+    return [float(x)]
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    if isinstance(x, (list, tuple)):
+        return (len(x), *(_shape(x[0]) if x else ()))
+    return ()
+
+
+def max_difference(a: Any, b: Any) -> float:
+    """Largest ``|a - b|`` of two numbers, nested lists or tensors of one shape.
+
+    NaN where either holds a NaN; equal infinities differ by 0. Raises ValueError
+    when the shapes differ.
+    """
+    a, b = (x.tolist() if hasattr(x, "tolist") else x for x in (a, b))
+    if _shape(a) != _shape(b):
+        raise ValueError(f"形がちがいます: {_shape(a)} と {_shape(b)}。")
+    worst = 0.0
+    for x, y in zip(_flat(a), _flat(b), strict=True):
+        if math.isnan(x) or math.isnan(y):
+            return math.nan
+        if x != y:
+            worst = max(worst, abs(x - y))
+    return worst
+
+
+def within(a: Any, b: Any, tol: float, what: str = "") -> None:
+    """Print that ``a`` and ``b`` differ by less than ``tol`` (0: not at all)."""
+    head = f"{what}: " if what else ""
+    try:
+        difference = max_difference(a, b)
+    except ValueError as error:
+        print(f"{head}{error} {NG}")
+        return
+    if difference < tol or difference == 0.0:
+        bound = f"差 < {tol:g}" if tol else "完全に一致"
+        print(f"{head}{bound} {OK}")
+    else:
+        print(f"{head}差 = {difference:.1e}（許す差 {tol:g}） {NG}")
+
+
+def claim(text: str, condition: Any) -> None:
+    """Print ``text`` with ✓ or ✗. Never raises."""
+    try:
+        holds = bool(condition)
+    except Exception:
+        holds = False
+    print(f"{text} {OK if holds else NG}")
+
+
+@contextmanager
+def expects(*errors: type[BaseException]) -> Iterator[None]:
+    """Run a block that must fail with one of ``errors``; print its message."""
+    try:
+        yield
+    except errors as error:
+        print(f"{type(error).__name__}: {error}")
+        return
+    names = "・".join(e.__name__ for e in errors)
+    raise AssertionError(f"{names} が起きるはずでしたが、何も起きませんでした。")
+
+
+def record(**results: float | Sequence[float]) -> None:
+    """Print a chapter's results as one JSON line, for experiments to read."""
+    rounded = {
+        name: [round(float(v), 4) + 0.0 for v in value]
+        if isinstance(value, Sequence)
+        else round(float(value), 4) + 0.0
+        for name, value in results.items()
+    }
+    print(json.dumps(rounded))
+
+
+if TYPE_CHECKING:
+    Tensor = torch.Tensor
