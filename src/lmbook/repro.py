@@ -12,10 +12,7 @@ import math
 import random
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import torch
+from typing import Any
 
 OK, NG = "✓", "✗"
 
@@ -87,7 +84,8 @@ def fmt(x: Any, digits: int = 4) -> str:
         x = x.tolist()
     if isinstance(x, (list, tuple)):
         nested = bool(x) and isinstance(x[0], (list, tuple))
-        return f"[{(',\n ' if nested else ', ').join(fmt(v, digits) for v in x)}]"
+        between = ",\n " if nested else ", "
+        return f"[{between.join(fmt(v, digits) for v in x)}]"
     if isinstance(x, (bool, int, str)):
         return str(x)
     text = f"{float(x):.{digits}f}"
@@ -169,7 +167,3 @@ def record(**results: float | Sequence[float]) -> None:
         for name, value in results.items()
     }
     print(json.dumps(rounded))
-
-
-if TYPE_CHECKING:
-    Tensor = torch.Tensor

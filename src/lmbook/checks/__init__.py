@@ -1,0 +1,267 @@
+"""Checks that name the mistake.
+
+A check is a function of the reader's answer that returns a :class:`Result` and
+never raises. It is a list of probes: functions of the answer that return None, or
+raise :class:`Mistake`. The probes here are generic; ``ch01.py`` and its fellows are
+the only files that know a chapter. Nothing here imports torch: arrays are nested
+lists or anything with ``shape`` and ``tolist``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmbook.repro import NG, OK, fmt, max_difference
+
+Probe = Callable[[Any], None]
+TIMEOUT = 5.0  # seconds a reader's function may take
+
+
+class Mistake(Exception):
+    """A recognised mistake: ``hint`` names its kind, ``message`` explains it."""
+
+    def __init__(self, hint: str, message: str) -> None:
+        super().__init__(message)
+        self.hint, self.message = hint, message
+
+
+class _Stopped(BaseException):
+    """The answer ran too long; not an Exception, so no answer can catch it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of one check; shown by its ``repr``. ``hint`` is ``"ok"`` or a kind."""
+
+    exercise: str
+    hint: str
+    message: str
+
+    @property
+    def ok(self) -> bool:
+        return self.hint == "ok"
+
+    def __repr__(self) -> str:
+        return f"{OK if self.ok else NG} {self.exercise}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A plausible wrong answer: when the received value equals ``wrong(*inputs)``,
+    the reader is told ``message``."""
+
+    hint: str
+    message: str
+    wrong: Callable[..., Any]
+
+
+def check(exercise: str, answer: Any, *probes: Probe) -> Result:
+    """Run ``probes`` on ``answer`` in order; the first mistake is the result."""
+    if answer is None:
+        return Result(
+            exercise, "unfinished", "未完成です。答えを書いてから実行します。"
+        )
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), _time_limit(TIMEOUT):
+            for probe in probes:
+                probe(answer)
+    except Mistake as mistake:
+        return Result(exercise, mistake.hint, mistake.message)
+    except NotImplementedError:
+        return Result(
+            exercise,
+            "unfinished",
+            "未完成です。raise NotImplementedError を答えに置きかえます。",
+        )
+    except _Stopped:
+        text = f"{TIMEOUT:g} 秒たっても終わりません。くり返しの条件を確かめます。"
+        return Result(exercise, "timeout", text)
+    except (Exception, SystemExit) as error:
+        text = f"実行中に {type(error).__name__} が起きました: {error}"
+        return Result(exercise, "error", text)
+    return Result(exercise, "ok", "正解です。")
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Stop the block after ``seconds`` where Python can be interrupted."""
+    on_main = threading.current_thread() is threading.main_thread()
+    if not on_main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def progress(*results: Result) -> None:
+    """Print which exercises are solved."""
+    for result in results:
+        state = "できた" if result.ok else "まだ"
+        print(f"{OK if result.ok else '・'} {result.exercise}: {state}")
+    solved = len([r for r in results if r.ok])
+    print(f"{len(results)} 問のうち {solved} 問")
+
+
+# --- generic probes -----------------------------------------------------------
+
+
+def shape(x: Any) -> tuple[int, ...]:
+    """Shape of a tensor, a nested list or a number."""
+    if hasattr(x, "shape"):
+        return tuple(x.shape)
+    return (len(x), *shape(x[0])) if isinstance(x, (list, tuple)) and x else ()
+
+
+def against(
+    reference: Callable[..., Any],
+    *cases: tuple[Any, ...],
+    known: Sequence[Known] = (),
+    tol: float = 1e-6,
+) -> Probe:
+    """The answer must return what ``reference`` returns, for every case of inputs.
+
+    Told apart: nothing returned, inputs changed in place, wrong type, shape or
+    dtype, NaN, the ``known`` wrong answers, and any other value.
+    """
+
+    def probe(answer: Callable[..., Any]) -> None:
+        callable_(answer)
+        for inputs in cases:
+            mine = copy.deepcopy(inputs)
+            got = answer(*mine)
+            _unchanged(inputs, mine)
+            _compare(got, reference(*inputs), inputs, known, tol)
+
+    return probe
+
+
+def value(
+    expected: Any, *, known: Sequence[tuple[Any, str, str]] = (), form: str
+) -> Probe:
+    """The answer must equal ``expected``; ``known`` = (wrong value, hint, message).
+
+    ``form`` tells, in Japanese, what an answer looks like.
+    """
+
+    def probe(answer: Any) -> None:
+        if not isinstance(answer, type(expected)):
+            raise Mistake(
+                "type", f"答えは{form}で書きます（受け取ったもの: {answer!r}）。"
+            )
+        for wrong, hint, message in known:
+            if answer == wrong:
+                raise Mistake(hint, message)
+        if answer != expected:
+            raise Mistake(
+                "value",
+                f"ちがいます（受け取ったもの: {show(answer)}）。もう一度予想します。",
+            )
+
+    return probe
+
+
+def callable_(answer: Any) -> None:
+    """Refuse an answer that is not a function."""
+    if not callable(answer):
+        text = f"関数を渡します（受け取ったもの: {type(answer).__name__}）。"
+        raise Mistake("type", text)
+
+
+def _unchanged(before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+    for number, (a, b) in enumerate(zip(before, after, strict=True), 1):
+        if shape(a) != shape(b) or not _equal(a, b):
+            raise Mistake(
+                "in-place",
+                f"{number} 番目の引数を書きかえています。新しい値を作って返します。",
+            )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if not (hasattr(a, "tolist") or isinstance(a, (list, tuple, int, float))):
+        return True
+    try:
+        return not max_difference(a, b) > 0
+    except (TypeError, ValueError):
+        return bool(a == b)
+
+
+def _compare(
+    got: Any,
+    expected: Any,
+    inputs: tuple[Any, ...],
+    known: Sequence[Known],
+    tol: float,
+) -> None:
+    shown = "、".join(show(x) for x in inputs)
+    if got is None:
+        raise Mistake(
+            "no-return", f"値が返っていません。return を書きます（入力 {shown}）。"
+        )
+    for wrong in known:
+        if _agree(got, wrong.wrong(*copy.deepcopy(inputs)), tol):
+            text = (
+                f"{wrong.message}入力 {shown} の正しい値は {show(expected)}、"
+                f"受け取った値は {show(got)} です。"
+            )
+            raise Mistake(wrong.hint, text)
+    tensor = hasattr(expected, "dtype")
+    if tensor != hasattr(got, "dtype") or isinstance(expected, bool) != isinstance(
+        got, bool
+    ):
+        names = type(expected).__name__, type(got).__name__
+        raise Mistake("type", f"返す型は {names[0]} です（受け取った型: {names[1]}）。")
+    if shape(got) != shape(expected):
+        text = (
+            f"形は {shape(expected)} です（受け取った形: {shape(got)}、入力 {shown}）。"
+        )
+        raise Mistake("shape", text)
+    if tensor and got.dtype != expected.dtype:
+        text = f"dtype は {expected.dtype} です（受け取った dtype: {got.dtype}）。"
+        raise Mistake("dtype", text)
+    if not _agree(got, expected, tol):
+        hint = "nan" if math.isnan(_difference(got, expected)) else "value"
+        what = "NaN が出ました。" if hint == "nan" else "値がちがいます。"
+        text = (
+            f"{what}入力 {shown} の正しい値は {show(expected)}、"
+            f"受け取った値は {show(got)} です。"
+        )
+        raise Mistake(hint, text)
+
+
+def _difference(a: Any, b: Any) -> float:
+    if hasattr(a, "detach"):
+        a = a.detach()
+    return max_difference(a, b)
+
+
+def _agree(a: Any, b: Any, tol: float) -> bool:
+    try:
+        return _difference(a, b) <= tol
+    except (TypeError, ValueError):
+        return False
+
+
+def show(x: Any, most: int = 120) -> str:
+    """A value in one short line."""
+    try:
+        text = fmt(x).replace("\n", "")
+    except (TypeError, ValueError):
+        text = repr(x)
+    return text if len(text) <= most else text[:most] + "…"

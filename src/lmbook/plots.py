@@ -1,0 +1,610 @@
+"""Figures that describe themselves.
+
+Every function returns a :class:`Picture`: a bare matplotlib ``Figure`` (no pyplot)
+that is drawn at once, so a missing glyph or a wrong label count fails in the cell
+that asked for it. A notebook shows it as ``image/png`` with alternative text and as
+``text/plain``: a description read back from what was really drawn.
+
+Arrays are anything with ``tolist`` (tensors that require grad and bfloat16
+included) or nested lists. ``alt`` is one Japanese sentence and is required.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+
+from lmbook.repro import fmt
+
+DPI = 150
+WIDTH, HEIGHT = 5.0, 3.2  # inches; at most 5 x 4
+FAMILY = "Noto Sans CJK JP"
+# Blue, vermilion, green, purple, brown, black: told apart by colour-blind readers.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#7B4FA3", "#8C6D1F", "#222222")
+DASHES = ("-", "--", "-.", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (6, 2)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
+GREYS = ("#3b6ea5", "#e9a87c", "#a9cfa4", "#c9b7dd", "#dccb8f", "#bbbbbb")
+FORBIDDEN = "#e4e4e4"  # a place that may not be looked at
+# name -> (colour map, low, high); None: taken from the data. All but the signed
+# map rise in lightness in one direction; a signed map has its values written in.
+SCALES: dict[str, tuple[str, float | None, float | None]] = {
+    "weight": ("Blues", 0.0, 1.0),
+    "cosine": ("cividis", -1.0, 1.0),
+    "amount": ("Blues", 0.0, None),
+    "signed": ("RdBu_r", None, None),
+}
+MAX_NUMBERS = 64
+MAX_LINES = 12
+
+Curve = Sequence[float] | tuple[Sequence[float], Sequence[float]]
+
+
+def register_fonts() -> None:
+    """Make Noto Sans CJK JP (Regular, Bold) known to matplotlib."""
+    import noto_cjk_sans_jp_bold
+    import noto_cjk_sans_jp_regular
+
+    known = {entry.fname for entry in font_manager.fontManager.ttflist}
+    for font in (noto_cjk_sans_jp_regular, noto_cjk_sans_jp_bold):
+        if str(font.FONT_PATH) not in known:
+            font_manager.fontManager.addfont(str(font.FONT_PATH))
+
+
+def _style() -> dict[str, Any]:
+    return {
+        "font.family": [FAMILY, "DejaVu Sans"],
+        "font.size": 9.0,
+        "axes.titlesize": 10.0,
+        "axes.titleweight": "bold",
+        "axes.unicode_minus": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.8,
+        "axes.labelsize": 9.0,
+        "xtick.labelsize": 8.0,
+        "ytick.labelsize": 8.0,
+        "legend.fontsize": 8.0,
+        "legend.frameon": False,
+        "lines.linewidth": 1.6,
+        "hatch.linewidth": 0.6,
+    }
+
+
+class Picture(Figure):
+    """A drawn figure: ``png`` (bytes), ``alt`` and ``description`` (text)."""
+
+    png: bytes = b""
+    alt: str = ""
+    description: str = ""
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data = {"image/png": self.png, "text/plain": self.description}
+        return data, {"image/png": {"alt": self.alt}}
+
+
+def _picture(
+    alt: str, rows: int, columns: int, width: float, height: float
+) -> tuple[Picture, list[Axes]]:
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(f"alt には図の説明を1文で書きます（受け取った値: {alt!r}）。")
+    register_fonts()
+    picture = Picture(
+        figsize=(min(width, 5.0), min(height, 4.0)), dpi=DPI, layout="constrained"
+    )
+    FigureCanvasAgg(picture)
+    picture.alt = alt.strip()
+    axes = picture.subplots(rows, columns, squeeze=False)
+    return picture, list(axes.flat)
+
+
+def _finish(picture: Picture) -> Picture:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Glyph .* missing")
+        picture.savefig(buffer, format="png", metadata={"Software": None})
+    picture.png = buffer.getvalue()
+    picture.description = describe(picture)
+    return picture
+
+
+def _array(name: str, values: Any, dimensions: int) -> np.ndarray[Any, Any]:
+    """``values`` as float64. Ragged rows (row t of t+1 numbers) become masked NaN."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    rows = [v.tolist() if hasattr(v, "tolist") else v for v in values]
+    if dimensions == 2:
+        wide = max((len(r) for r in rows), default=0)
+        rows = [[*r, *[np.nan] * (wide - len(r))] for r in rows]
+    array = np.array(rows, dtype=float)
+    if array.ndim != dimensions or array.size == 0:
+        raise ValueError(
+            f"{name} は空でない {dimensions} 次元の数です（受け取った形: {array.shape}）。"
+        )
+    return array
+
+
+def _labels(name: str, labels: Sequence[str] | None, count: int) -> list[str]:
+    if labels is None:
+        return [str(i) for i in range(count)]
+    if len(labels) != count:
+        raise ValueError(
+            f"{name} は {count} 個必要です（受け取った数: {len(labels)}）。"
+        )
+    return [str(label) for label in labels]
+
+
+# --- maps ---------------------------------------------------------------------
+
+
+def heatmap(
+    values: Any,
+    *,
+    alt: str,
+    title: str = "",
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+    scale: str = "weight",
+    causal: bool = False,
+    numbers: bool | None = None,
+) -> Picture:
+    """One matrix [R, C] as a map; see :func:`panels` for the arguments."""
+    return panels(
+        {title: values},
+        alt=alt,
+        rows=rows,
+        columns=columns,
+        xlabel=xlabel,
+        ylabel=ylabel,
+        scale=scale,
+        causal=causal,
+        numbers=numbers,
+    )
+
+
+def cosine_matrix(
+    vectors: Any, labels: Sequence[str], *, alt: str, title: str = ""
+) -> Picture:
+    """Cosine similarity of every pair of rows of ``vectors`` [N, D], -1..1."""
+    return panels(
+        {title: cosines(vectors)}, alt=alt, rows=labels, columns=labels, scale="cosine"
+    )
+
+
+def cosines(vectors: Any) -> np.ndarray[Any, Any]:
+    """Cosine similarity [N, N] of the rows of ``vectors`` [N, D].
+
+    Raises ValueError for a row of zeros, whose direction is not defined.
+    """
+    rows = _array("vectors", vectors, 2)
+    norms = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    if not np.all(norms > 0):
+        bad = int(np.argmin(norms))
+        raise ValueError(f"vectors の {bad} 行目が零ベクトルで、向きがありません。")
+    unit = rows / norms
+    return np.asarray(np.clip(unit @ unit.T, -1.0, 1.0))
+
+
+def panels(
+    matrices: Mapping[str, Any],
+    *,
+    alt: str,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    xlabel: str = "",
+    ylabel: str = "",
+    scale: str = "weight",
+    causal: bool = False,
+    numbers: bool | None = None,
+    per_row: int = 3,
+) -> Picture:
+    """Small multiples: ``{title: matrix [R, C]}`` on one shared scale and bar.
+
+    ``scale``: ``"weight"`` 0..1, ``"cosine"`` -1..1, ``"amount"`` 0..max,
+    ``"signed"`` -max..max. ``causal`` draws the places above the diagonal (and
+    every NaN) as not allowed. ``numbers`` writes the values into the cells
+    (default: where they fit). Raises ValueError for a wrong label count, an
+    unknown scale or a ragged matrix that is not a map.
+    """
+    if scale not in SCALES:
+        raise ValueError(
+            f"scale は {list(SCALES)} のどれかです（受け取った値: {scale!r}）。"
+        )
+    if not matrices:
+        raise ValueError("matrices が空です。1つ以上の行列が必要です。")
+    arrays = {t: _array("matrices", m, 2) for t, m in matrices.items()}
+    if causal:
+        for a in arrays.values():
+            a[np.triu_indices_from(a, 1)] = np.nan
+    wide = min(per_row, len(arrays))
+    deep = -(-len(arrays) // wide)
+    shape = next(iter(arrays.values())).shape
+    height = 3.6 if len(arrays) == 1 else min(4.0, 0.9 + deep * (4.4 / wide))
+    with mpl.rc_context(_style()):
+        picture, axes = _picture(alt, deep, wide, 5.0, height)
+        for ax in axes[len(arrays) :]:
+            ax.remove()
+        low, high = _limits(scale, arrays.values())
+        names = (
+            _labels("rows", rows, shape[0]),
+            _labels("columns", columns, shape[1]),
+        )
+        for ax, (title, a) in zip(axes, arrays.items(), strict=False):
+            if a.shape != shape:
+                raise ValueError(f"行列の形がそろっていません: {shape} と {a.shape}。")
+            small = max(a.shape) <= (12 if len(arrays) == 1 else 6 if wide < 3 else 5)
+            image = _map(
+                ax,
+                a,
+                SCALES[scale][0],
+                low,
+                high,
+                small if numbers is None else numbers,
+            )
+            _map_ticks(ax, names, title, xlabel, ylabel, first=ax is axes[0])
+        bar = picture.colorbar(image, ax=axes[: len(arrays)], shrink=0.8, pad=0.02)
+        bar.outline.set_visible(False)  # type: ignore[operator]
+        return _finish(picture)
+
+
+def _limits(scale: str, arrays: Any) -> tuple[float, float]:
+    _, low, high = SCALES[scale]
+    top = max((float(np.nanmax(np.abs(a))) for a in arrays), default=1.0) or 1.0
+    if high is None:
+        high = top
+    return (-high if low is None else low), high
+
+
+def _map(
+    ax: Axes, a: np.ndarray[Any, Any], cmap: str, low: float, high: float, numbers: bool
+) -> Any:
+    ax.set_facecolor(FORBIDDEN)
+    image = ax.imshow(
+        np.ma.masked_invalid(a), cmap=cmap, vmin=low, vmax=high, aspect="auto"
+    )
+    for i, j in np.argwhere(np.isnan(a)):
+        ax.add_patch(
+            Rectangle(
+                (j - 0.5, i - 0.5), 1, 1, hatch="///", fill=False, ec="#bdbdbd", lw=0
+            )
+        )
+    if numbers:
+        size = max(5.0, min(8.0, 60.0 / max(a.shape)))
+        for (i, j), value in np.ndenumerate(a):
+            if not np.isnan(value):
+                ax.text(
+                    j,
+                    i,
+                    fmt(value, 2),
+                    ha="center",
+                    va="center",
+                    size=size,
+                    color=_ink(image, value),
+                )
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    return image
+
+
+def _ink(image: Any, value: float) -> str:
+    red, green, blue, _ = image.cmap(image.norm(value))
+    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "black"
+
+
+def _map_ticks(
+    ax: Axes,
+    names: tuple[list[str], list[str]],
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    *,
+    first: bool,
+) -> None:
+    rows, columns = names
+    long = max(map(len, columns), default=0) > 3 and len(columns) > 4
+    ax.set_xticks(
+        *_thinned(columns), rotation=60 if long else 0, ha="right" if long else "center"
+    )
+    ax.set_yticks(*_thinned(rows))
+    ax.tick_params(length=0)
+    ax.set_title(title)
+    ax.set_xlabel(xlabel)
+    if first:
+        ax.set_ylabel(ylabel)
+
+
+def _thinned(labels: list[str], most: int = 24) -> tuple[list[int], list[str]]:
+    step = -(-len(labels) // most)
+    places = list(range(0, len(labels), step))
+    return places, [labels[i] for i in places]
+
+
+# --- curves and bars ----------------------------------------------------------
+
+
+def curves(
+    lines: Mapping[str, Curve],
+    *,
+    alt: str,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    floors: Mapping[str, float] | None = None,
+    marks: Mapping[str, float] | None = None,
+    bands: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
+    xlog: bool = False,
+    ylog: bool = False,
+    points: bool = False,
+) -> Picture:
+    """Named curves, ``ys`` (x = 0, 1, …) or ``(xs, ys)``.
+
+    ``floors`` are dotted horizontal lines with their value, ``marks`` dotted
+    vertical ones, ``bands`` the low and high edges around the curve of that name;
+    ``points`` marks each value. Raises ValueError when x and y differ in length or
+    a band has no curve.
+    """
+    if not lines:
+        raise ValueError("lines が空です。1本以上の曲線が必要です。")
+    with mpl.rc_context(_style()):
+        picture, (ax,) = _picture(alt, 1, 1, WIDTH, HEIGHT)
+        for i, (name, line) in enumerate(lines.items()):
+            xs, ys = _curve(name, line)
+            ax.plot(
+                xs,
+                ys,
+                label=name,
+                color=COLOURS[i % len(COLOURS)],
+                linestyle=DASHES[i % len(DASHES)],
+                marker="osD^vP"[i % 6] if points else "",
+                markersize=4,
+            )
+            if name in (bands or {}):
+                low, high = (bands or {})[name]
+                ax.fill_between(
+                    xs, low, high, color=COLOURS[i % len(COLOURS)], alpha=0.15, lw=0
+                )
+        for name in bands or {}:
+            if name not in lines:
+                raise ValueError(f"bands の {name!r} に対応する曲線がありません。")
+        _rulers(ax, floors or {}, marks or {})
+        _frame(ax, title, xlabel, ylabel, xlog=xlog, ylog=ylog)
+        if len(lines) + len(floors or {}) + len(marks or {}) > 1:
+            ax.legend()
+        return _finish(picture)
+
+
+def loss_curves(
+    losses: Mapping[str, Curve],
+    *,
+    alt: str,
+    floors: Mapping[str, float] | None = None,
+    title: str = "",
+    xlabel: str = "更新の回数",
+    ylabel: str = "損失（nat／トークン）",
+    marks: Mapping[str, float] | None = None,
+    ylog: bool = False,
+) -> Picture:
+    """Loss against update, with computed ``floors`` as dotted lines."""
+    return curves(
+        losses,
+        alt=alt,
+        title=title,
+        xlabel=xlabel,
+        ylabel=ylabel,
+        floors=floors,
+        marks=marks,
+        ylog=ylog,
+    )
+
+
+def _curve(name: str, line: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    if isinstance(line, tuple) and len(line) == 2 and not np.isscalar(line[0]):
+        xs, ys = (_array(name, part, 1) for part in line)
+    else:
+        ys = _array(name, line, 1)
+        xs = np.arange(len(ys), dtype=float)
+    if len(xs) != len(ys):
+        raise ValueError(f"{name} の横 {len(xs)} 個と縦 {len(ys)} 個がそろいません。")
+    return xs, ys
+
+
+def _rulers(ax: Axes, floors: Mapping[str, float], marks: Mapping[str, float]) -> None:
+    for i, (name, y) in enumerate(floors.items()):
+        ax.axhline(
+            y,
+            color=COLOURS[i % len(COLOURS)],
+            linestyle=":",
+            linewidth=1.3,
+            label=f"{name} = {fmt(y)}",
+        )
+    for name, x in marks.items():
+        ax.axvline(
+            x, color="#666666", linestyle=":", linewidth=1.0, label=f"{name} {x:g}"
+        )
+
+
+def _frame(
+    ax: Axes, title: str, xlabel: str, ylabel: str, *, xlog: bool, ylog: bool
+) -> None:
+    ax.set_title(title)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    for log, axis in ((xlog, "x"), (ylog, "y")):
+        if log:
+            getattr(ax, f"set_{axis}scale")("log")
+            getattr(ax, f"{axis}axis").set_major_formatter(lambda v, _: f"{v:g}")
+    ax.grid(axis="both", color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def bars(
+    groups: Mapping[str, Sequence[float]],
+    labels: Sequence[str],
+    *,
+    alt: str,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    floors: Mapping[str, float] | None = None,
+    digits: int = 2,
+    ylog: bool = False,
+    numbers: bool = True,
+) -> Picture:
+    """Bars ``{series: values [N]}`` side by side at N labels, equal labels kept
+    apart, values written on top. Raises ValueError for a wrong count."""
+    if not groups:
+        raise ValueError("groups が空です。1組以上の値が必要です。")
+    with mpl.rc_context(_style()):
+        picture, (ax,) = _picture(alt, 1, 1, WIDTH, HEIGHT)
+        width = 0.8 / len(groups)
+        for i, (name, raw) in enumerate(groups.items()):
+            values = _array(name, raw, 1)
+            _labels("labels", labels, len(values))
+            places = np.arange(len(values)) + (i - (len(groups) - 1) / 2) * width
+            drawn = ax.bar(
+                places,
+                values,
+                width * 0.92,
+                label=name,
+                color=GREYS[i % len(GREYS)],
+                hatch=HATCHES[i % len(HATCHES)],
+                edgecolor="#333333",
+                linewidth=0.6,
+            )
+            if numbers and len(values) * len(groups) <= 24:
+                texts = [fmt(v, digits) for v in values]
+                ax.bar_label(drawn, texts, padding=1.5, fontsize=7)
+        long = max(map(len, map(str, labels)), default=0) * len(labels) > 42
+        ax.set_xticks(
+            range(len(labels)),
+            list(map(str, labels)),
+            rotation=30 if long else 0,
+            ha="right" if long else "center",
+        )
+        _rulers(ax, floors or {}, {})
+        _frame(ax, title, xlabel, ylabel, xlog=False, ylog=ylog)
+        ax.grid(visible=False, axis="x")
+        ax.margins(y=0.12)
+        if len(groups) + len(floors or {}) > 1:
+            ax.legend()
+        return _finish(picture)
+
+
+# --- the description ----------------------------------------------------------
+
+
+def describe(figure: Figure) -> str:
+    """What ``figure`` shows, in a fixed grammar of at most 12 lines.
+
+    One head line a panel (title, axes), then one line a map, line or set of bars:
+    colours, label, numbers; beyond 64 numbers their shape, extremes and corners.
+    """
+    lines: list[str] = []
+    panels_ = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    for number, ax in enumerate(panels_, 1):
+        head = f"図{number}" if len(panels_) > 1 else "図"
+        lines.append(
+            f"{head}: {ax.get_title() or '(無題)'} | 横 {_axis(ax, 'x')} | 縦 {_axis(ax, 'y')}"
+        )
+        lines += [*_maps(ax), *_lines(ax), *_bars(ax), *_dots(ax)]
+        legend = ax.get_legend()
+        if legend is not None:
+            names = "、".join(t.get_text() for t in legend.get_texts())
+            lines.append(f"  凡例: {names}")
+    if len(lines) > MAX_LINES:
+        rest = "".join(lines[MAX_LINES - 1 :])
+        lines = [*lines[: MAX_LINES - 1], _short(rest)]
+    return "\n".join(lines)
+
+
+def _short(text: str, most: int = 600) -> str:
+    text = text.replace("  ", " ")
+    return f"  ほか:{text if len(text) <= most else text[:most] + '…'}"
+
+
+def _axis(ax: Axes, which: str) -> str:
+    label = getattr(ax, f"get_{which}label")()
+    log = getattr(ax, f"get_{which}scale")() == "log"
+    ticks: list[Text] = getattr(ax, f"get_{which}ticklabels")()
+    named = [t.get_text() for t in ticks if not _is_number(t.get_text())]
+    names = f"[{' '.join(named)}]" if named and not log else ""
+    return f"{label}{'（対数）' if log else ''}{names}" or "-"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return not text
+    return True
+
+
+def _numbers(values: np.ndarray[Any, Any]) -> str:
+    if values.size <= MAX_NUMBERS:
+        return fmt(values.tolist()).replace("\n", "")
+    corner = values[(0,) * values.ndim], values[(-1,) * values.ndim]
+    shape = "x".join(map(str, values.shape))
+    finite = values[np.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (np.nan, np.nan)
+    return f"形 {shape} 最小 {fmt(low)} 最大 {fmt(high)} 端 {fmt(corner[0])} {fmt(corner[1])}"
+
+
+def _maps(ax: Axes) -> list[str]:
+    found = []
+    for image in ax.get_images():
+        low, high = image.get_clim()
+        values = np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), np.nan)
+        found.append(
+            f"  地図 {image.get_cmap().name} {fmt(low, 2)}..{fmt(high, 2)}: "
+            f"{_numbers(values).replace('nan', '×')}"
+        )
+    return found
+
+
+def _lines(ax: Axes) -> list[str]:
+    found = []
+    for line in ax.get_lines():
+        ys = np.asarray(line.get_ydata(), dtype=float)
+        xs = np.asarray(line.get_xdata(), dtype=float)
+        style = f"{to_hex(line.get_color())} {line.get_linestyle()}"
+        numbers = _numbers(ys)
+        if not np.array_equal(xs, np.arange(len(xs))):
+            numbers = f"x={_numbers(xs)} y={numbers}"
+        found.append(
+            f"  線「{line.get_label()}」{style} 太さ {fmt(line.get_linewidth(), 1)}: "
+            f"{numbers}"
+        )
+    return found
+
+
+def _bars(ax: Axes) -> list[str]:
+    found = []
+    for drawn in ax.containers:
+        if isinstance(drawn, BarContainer):
+            heights = np.array([p.get_height() for p in drawn.patches])
+            colour = to_hex(drawn.patches[0].get_facecolor())
+            found.append(f"  棒「{drawn.get_label()}」{colour}: {_numbers(heights)}")
+    return found
+
+
+def _dots(ax: Axes) -> list[str]:
+    return [
+        f"  点「{dots.get_label()}」: {_numbers(np.asarray(dots.get_offsets()))}"
+        for dots in ax.collections
+        if isinstance(dots, PathCollection)
+    ]
