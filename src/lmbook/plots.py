@@ -132,7 +132,8 @@ def _array(name: str, values: Any, dimensions: int) -> np.ndarray[Any, Any]:
     array = np.array(rows, dtype=float)
     if array.ndim != dimensions or array.size == 0:
         raise ValueError(
-            f"{name} は空でない {dimensions} 次元の数です（受け取った形: {array.shape}）。"
+            f"{name} は空でない {dimensions} 次元の数です"
+            f"（受け取った形: {array.shape}）。"
         )
     return array
 
@@ -247,7 +248,8 @@ def panels(
         for ax, (title, a) in zip(axes, arrays.items(), strict=False):
             if a.shape != shape:
                 raise ValueError(f"行列の形がそろっていません: {shape} と {a.shape}。")
-            small = max(a.shape) <= (12 if len(arrays) == 1 else 6 if wide < 3 else 5)
+            most = 12 if len(arrays) == 1 else 6 if wide < 3 else 5
+            written = max(a.shape) <= most if numbers is None else numbers
             image = _map(
                 ax,
                 a,
@@ -258,7 +260,7 @@ def panels(
             )
             _map_ticks(ax, names, title, xlabel, ylabel, first=ax is axes[0])
         bar = picture.colorbar(image, ax=axes[: len(arrays)], shrink=0.8, pad=0.02)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         return _finish(picture)
 
 
@@ -518,9 +520,8 @@ def describe(figure: Figure) -> str:
     panels_ = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     for number, ax in enumerate(panels_, 1):
         head = f"図{number}" if len(panels_) > 1 else "図"
-        lines.append(
-            f"{head}: {ax.get_title() or '(無題)'} | 横 {_axis(ax, 'x')} | 縦 {_axis(ax, 'y')}"
-        )
+        title = ax.get_title() or "(無題)"
+        lines.append(f"{head}: {title} | 横 {_axis(ax, 'x')} | 縦 {_axis(ax, 'y')}")
         lines += [*_maps(ax), *_lines(ax), *_bars(ax), *_dots(ax)]
         legend = ax.get_legend()
         if legend is not None:
@@ -568,7 +569,9 @@ def _maps(ax: Axes) -> list[str]:
     found = []
     for image in ax.get_images():
         low, high = image.get_clim()
-        values = np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), np.nan)
+        values: np.ndarray[Any, Any] = np.ma.filled(
+            np.ma.asarray(image.get_array(), dtype=float), np.nan
+        )
         found.append(
             f"  地図 {image.get_cmap().name} {fmt(low, 2)}..{fmt(high, 2)}: "
             f"{_numbers(values).replace('nan', '×')}"

@@ -65,7 +65,7 @@ def legal(name: str, value: object, allowed: Container[object] | type) -> None:
         text = f"{allowed[0]} から {allowed[-1]} までの整数"
     elif isinstance(allowed, tuple):
         low, high = allowed
-        good = type(value) in (int, float) and low <= value <= high  # type: ignore[operator]
+        good = type(value) in (int, float) and low <= value <= high
         text = f"{low} から {high} までの数"
     else:
         good, text = value in allowed, f"{allowed} のどれか"
