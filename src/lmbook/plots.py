@@ -250,14 +250,7 @@ def panels(
                 raise ValueError(f"行列の形がそろっていません: {shape} と {a.shape}。")
             most = 12 if len(arrays) == 1 else 6 if wide < 3 else 5
             written = max(a.shape) <= most if numbers is None else numbers
-            image = _map(
-                ax,
-                a,
-                SCALES[scale][0],
-                low,
-                high,
-                small if numbers is None else numbers,
-            )
+            image = _map(ax, a, SCALES[scale][0], low, high, written)
             _map_ticks(ax, names, title, xlabel, ylabel, first=ax is axes[0])
         bar = picture.colorbar(image, ax=axes[: len(arrays)], shrink=0.8, pad=0.02)
         bar.outline.set_visible(False)
@@ -562,7 +555,8 @@ def _numbers(values: np.ndarray[Any, Any]) -> str:
     shape = "x".join(map(str, values.shape))
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if finite.size else (np.nan, np.nan)
-    return f"形 {shape} 最小 {fmt(low)} 最大 {fmt(high)} 端 {fmt(corner[0])} {fmt(corner[1])}"
+    ends = f"端 {fmt(corner[0])} {fmt(corner[1])}"
+    return f"形 {shape} 最小 {fmt(low)} 最大 {fmt(high)} {ends}"
 
 
 def _maps(ax: Axes) -> list[str]:
