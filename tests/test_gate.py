@@ -36,7 +36,7 @@ print("before")
 figure = Figure(figsize=(3, 2))
 ax = figure.subplots()
 drift = 0.0
-ys = [2.7 ** (-i / 20) * (1 + drift * (-1) ** i) for i in range(60)]
+ys = [0.31 + 2.3 * 2.7 ** (-i / 6) * (1 + drift * (-1) ** i) for i in range(60)]
 ax.plot(ys, color="C0")
 ax.set_title("loss")
 show(figure, "a line")
@@ -102,8 +102,9 @@ SOURCE_FAULTS = {
     ),
     "output type": ("result", "1 + 1", "display(1 + 1)", "outputs"),
 }
-# At 150 dpi a drift of 1e-4 still passes on a smooth curve; on a steep or noisy one
-# the limit is 1e-5 (RMS 0.08; 1e-4: 0.2 to 0.6). The smallest fault has 0.36.
+# Measured at 150 dpi: a relative drift of 1e-4 passes on a curve that falls early, as
+# here (RMS below 0.15); on a slower one it gives 0.25, on a noisy one 0.6, and 1e-5
+# gives 0.08. The smallest real fault (a heatmap cell +0.05) has 0.37.
 BENIGN = {
     "edit": ("number", "print(", "# a comment\nprint("),
     "plot drift 1e-5": ("line", "drift = 0.0", "drift = 1e-5"),

@@ -194,9 +194,7 @@ def _refuse(cell: Any, outputs: list[Any], report: Report) -> None:
             report.add(cell.id, "error", f"{output.ename}: {output.evalue}")
         elif output.output_type == "stream" and output.name == "stderr":
             report.add(cell.id, "stderr", output.text.strip())
-        elif (
-            output.get("execution_count", cell.execution_count) != cell.execution_count
-        ):
+        elif count != cell.execution_count:
             report.add(cell.id, "counts", "a result bears another count")
 
 
