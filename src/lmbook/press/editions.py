@@ -65,7 +65,7 @@ def check(notebook: Any, name: str) -> None:
             raise EditionError(f"{where}: 'answer' is a tag of Markdown cells")
         if cell.cell_type == "code":
             cut(cell.source, where)
-        elif BEGIN in cell.source or END in cell.source:
+        elif {BEGIN, END} & {line.strip() for line in cell.source.split("\n")}:
             raise EditionError(f"{where}: solution markers outside a code cell")
 
 
