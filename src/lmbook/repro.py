@@ -158,6 +158,34 @@ def expects(*errors: type[BaseException]) -> Iterator[None]:
     raise AssertionError(f"{names} が起きるはずでしたが、何も起きませんでした。")
 
 
+class Table:
+    """A table shown as Markdown; floats go through :func:`fmt`.
+
+    Raises ValueError, in Japanese, when a row is not as long as the header.
+    """
+
+    def __init__(
+        self, header: Sequence[str], rows: Sequence[Sequence[Any]], digits: int = 4
+    ) -> None:
+        for row in rows:
+            if len(row) != len(header):
+                raise ValueError(
+                    f"表の列は {len(header)} 個です（受け取った行: {list(row)}）。"
+                )
+        lines = [list(header), ["---"] * len(header), *rows]
+        self.text = "\n".join(
+            "| " + " | ".join(_cell(cell, digits) for cell in line) + " |"
+            for line in lines
+        )
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/markdown": self.text, "text/plain": self.text}
+
+
+def _cell(value: Any, digits: int) -> str:
+    return fmt(value, digits).replace("|", "\\|").replace("\n", " ")
+
+
 def record(**results: float | Sequence[float]) -> None:
     """Print a chapter's results as one JSON line, for experiments to read."""
     rounded = {
@@ -167,3 +195,18 @@ def record(**results: float | Sequence[float]) -> None:
         for name, value in results.items()
     }
     print(json.dumps(rounded))
+
+
+def measured(name: str) -> Any:
+    """The committed results of ``benchmarks/<name>.py``.
+
+    Raises FileNotFoundError, in Japanese, when there are none.
+    """
+    from lmbook.chapters import ROOT
+
+    file = ROOT / "benchmarks" / "results" / f"{name}.json"
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"測定の結果 {name} がありません。make bench を実行すると作られます。"
+        )
+    return json.loads(file.read_text(encoding="utf-8"))
