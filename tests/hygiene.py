@@ -314,7 +314,7 @@ def sentences(text: str) -> list[str]:
 
 
 def polite(notebook: Any) -> list[str]:
-    """Prose is in です・ます; headings, lists, chains of →, questions, quotes are free."""
+    """Prose is in です・ます; headings, lists, chains of →, questions are free."""
     return [
         f"cell {cell.id}: {sentence}。"
         for cell in prose(notebook)

@@ -66,7 +66,9 @@ def test() -> int:
     steps.python("mypy", ["-m", "mypy"], (0,))
     said: list[str] = []
     with ThreadPoolExecutor(max_workers=1) as pool:
-        executing = pool.submit(run.run, notebooks, workers=1, say=said.append)
+        executing = pool.submit(
+            run.run, notebooks, run.EXECUTED, workers=1, say=said.append
+        )
         steps.python("pytest with coverage", [*PYTEST, *_selection(exact)], (0,))
         print("== execution\n" + "\n".join(said), flush=True)
         results = executing.result()
@@ -75,7 +77,7 @@ def test() -> int:
         print("there is no chapter in notebooks/")
     steps.add("execution", good)
     if exact:
-        steps.add("comparison", comparison(notebooks) and good)
+        steps.add("comparison", comparison(notebooks, run.EXECUTED) and good)
         steps.add("probe", probe(notebooks))
     else:
         print(INEXACT)
@@ -101,8 +103,10 @@ def comparison(
     executed: Path = run.EXECUTED,
     html: Path = REPORT,
 ) -> bool:
-    """Compare each executed chapter with the committed one; write ``html`` if any
-    differs. True when nothing does."""
+    """Compare each executed chapter with the committed one; True if none differs.
+
+    Differences are printed and shown with pictures in ``html``.
+    """
     reports = [compare_file(path, executed / path.name) for path in notebooks]
     for report in reports:
         print(f"regression: {report}")
