@@ -215,7 +215,8 @@ def _compare(
             "no-return", f"値が返っていません。return を書きます（入力 {shown}）。"
         )
     for wrong in known:
-        if _agree(got, wrong.wrong(*copy.deepcopy(inputs)), tol):
+        mistaken = wrong.wrong(*copy.deepcopy(inputs))
+        if _agree(got, mistaken, tol) and not _agree(mistaken, expected, tol):
             raise Mistake(wrong.hint, f"{wrong.message}{_values(shown, expected, got)}")
     tensor = hasattr(expected, "dtype")
     if tensor != hasattr(got, "dtype") or isinstance(expected, bool) != isinstance(

@@ -120,9 +120,8 @@ def query_mask(answer: Any) -> Result:
             lambda h, m, f: f(mean(h)) * m[..., None],
         ),
     ]
-    masks = (torch.tensor([[0, 1, 1]]), torch.tensor([[1, 1, 0]]))
-    cases = [(_hidden(1, 3, 2), mask, mixer) for mask in masks]
-    probe = against(reference, *cases, known=known)
+    mask = torch.tensor([[0, 1, 1, 0]])
+    probe = against(reference, (_hidden(1, 4, 2), mask, mixer), known=known)
     return check("演習3", answer, probe)
 
 
