@@ -195,14 +195,16 @@ def _cell(value: Any, digits: int) -> str:
     return fmt(value, digits).replace("|", "\\|").replace("\n", " ")
 
 
-def record(**results: float | Sequence[float]) -> None:
-    """Print a chapter's results as one JSON line, for experiments to read."""
-    rounded = {
-        name: [round(float(v), 4) + 0.0 for v in value]
-        if isinstance(value, Sequence)
-        else round(float(value), 4) + 0.0
-        for name, value in results.items()
-    }
+def record(**results: Any) -> None:
+    """Print a chapter's results as one JSON line, for experiments to read.
+
+    A result is a number, or a list or tensor of numbers.
+    """
+    rounded = {}
+    for name, value in results.items():
+        numbers, shape = _flat(value)
+        four = [round(v, 4) + 0.0 for v in numbers]
+        rounded[name] = four[0] if shape is None else four
     print(json.dumps(rounded))
 
 
