@@ -396,9 +396,7 @@ def curves(
                 if not len(low) == len(high) == len(xs):
                     raise ValueError(f"{name} の帯は、上下とも {len(xs)} 個の数です。")
                 colour = COLOURS[i % len(COLOURS)]
-                ax.fill_between(
-                    xs, low, high, color=colour, alpha=0.15, lw=0, gid=name
-                )
+                ax.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0, gid=name)
         for name in bands or {}:
             if name not in lines:
                 raise ValueError(f"bands の {name!r} に対応する曲線がありません。")
