@@ -423,7 +423,7 @@ def test_measured(monkeypatch, tmp_path):
     (folder / "speed.json").write_text('{"名": [1, 2.5]}', encoding="utf-8")
     assert repro.measured("speed") == {"名": [1, 2.5]}
     with pytest.raises(
-        FileNotFoundError, match="測定の結果 slow がありません.*make bench"
+        FileNotFoundError, match=r"測定の結果 slow がありません.*make bench"
     ):
         repro.measured("slow")
 
