@@ -1,4 +1,5 @@
 -- Draw what lmbook.press.editions decided: the attributes box, note and lines of a cell.
+-- A cell that is `whole` is not cut by a page.
 local function quoted(text)
   return '"' .. text:gsub('\\', '\\\\'):gsub('"', '\\"'):gsub('\n', '\\n') .. '"'
 end
@@ -52,11 +53,12 @@ local function cell(block)
   local lines = block.attributes.lines
   if block.attributes.box then
     local call = '#boxed(' .. quoted(block.attributes.box) .. ', '
-    call = call .. quoted(block.attributes.note or '') .. ', ' .. (lines or '0') .. ')['
+    call = call .. quoted(block.attributes.note or '') .. ', ' .. (lines or '0')
+    call = call .. ', ' .. (block.attributes.whole or 'false') .. ')['
     kept:insert(1, typst(call))
     kept:insert(typst(']'))
   elseif lines then
-    kept:insert(typst('#boxed("記入欄", "", ' .. lines .. ')[]'))
+    kept:insert(typst('#boxed("記入欄", "", ' .. lines .. ', ' .. tostring(tonumber(lines) <= 15) .. ')[]'))
   end
   return kept
 end

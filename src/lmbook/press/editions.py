@@ -34,6 +34,8 @@ from typing import Any, Literal
 
 import nbformat
 
+from lmbook import chapters
+
 TAGS = {
     *("exercise", "answer", "teacher", "student"),
     *("hide-input", "remove-cell", "parameters"),
@@ -43,6 +45,8 @@ BEGIN, END = "# BEGIN SOLUTION", "# END SOLUTION"
 STUB = "raise NotImplementedError"
 Edition = Literal["student", "teacher", "self"]
 Medium = Literal["ipynb", "paper", "web"]
+#: What every chapter takes for known, with a number for each.
+PREPARATION = chapters.ROOT / "handouts" / "preparation.md"
 #: Ruled lines under a question that does not say how many.
 LINES = 3
 #: A shorter answer may stand elsewhere by chance.
@@ -362,6 +366,21 @@ def _signature(node: ast.FunctionDef, region: list[str]) -> list[str]:
 
 def _decorators(node: ast.stmt) -> list[ast.expr]:
     return getattr(node, "decorator_list", [])
+
+
+def prepared(notebook: Any, medium: Medium) -> Any:
+    """``notebook``, its first cell followed by what a reader should recall."""
+    text = PREPARATION.read_text(encoding="utf-8").rstrip("\n")
+    cell = nbformat.v4.new_markdown_cell(text, id="preparation")
+    if medium == "paper":
+        cell.metadata["box"] = "準備"
+    elif medium == "web":
+        cell.source = f"::::::{{admonition}} 準備\n:class: dropdown\n\n{text}\n::::::"
+    else:
+        folded = "<details><summary><b>準備</b>（押すと開きます）</summary>"
+        cell.source = f"{folded}\n\n{text}\n\n</details>"
+    notebook.cells.insert(1, cell)
+    return notebook
 
 
 def needs_lmbook() -> Any:

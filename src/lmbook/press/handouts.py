@@ -103,6 +103,7 @@ def pdf(notebook: Any, edition: editions.Edition, name: str) -> tuple[bytes, int
     for cell, fault in compare.count_faults(notebook):
         raise HandoutError(f"{name}, cell {cell}: {fault}")
     page = editions.split(notebook, edition, name, "paper")
+    page = editions.prepared(page, "paper")
     page.cells = [part for cell in page.cells for part in _printable(cell, name)]
     for cell in page.cells:
         _refuse_tofu(cell, name)
@@ -150,7 +151,7 @@ def _print(page: Any, variables: dict[str, str]) -> tuple[bytes, int]:
 
 def student_notebook(notebook: Any, name: str) -> Any:
     """The student's notebook to hand out; without lmbook it says what it needs."""
-    done = editions.split(notebook, "student", name)
+    done = editions.prepared(editions.split(notebook, "student", name), "ipynb")
     done.cells.insert(0, editions.needs_lmbook())
     return done
 
@@ -162,6 +163,8 @@ def _printable(cell: Any, name: str) -> Iterator[Any]:
     Markdown becomes a Markdown cell, and what follows it another code cell.
     """
     if cell.cell_type != "code":
+        short = len(cell.source) < 900 and cell.source.count("\n") < 30
+        cell.metadata["whole"] = short and cell.metadata.get("lines", 0) <= 15
         yield cell
         return
     outputs, now = cell.outputs, cell
@@ -169,7 +172,8 @@ def _printable(cell: Any, name: str) -> Iterator[Any]:
     for number, output in enumerate(outputs, 1):
         data = output.get("data", {})
         _refuse_length(output, f"{name}, cell {cell.id}")
-        if PNG in data:
+        if PNG in data:  # its description would be printed below it
+            data.pop("text/plain", None)
             data[PNG] = _grey(data[PNG], f"{name}, cell {cell.id}")
         if output.output_type == "execute_result":  # pandoc wants its count
             output = nbformat.v4.new_output("display_data", data, metadata=output.metadata)
@@ -275,7 +279,7 @@ def _typst(source: Path) -> tuple[bytes, int]:
         )
         pages = compiler.query("<last>", field="value", one=True)
     except typst.TypstError as error:
-        raise HandoutError(f"typst: {error.message} {error.diagnostic}") from error
+        raise HandoutError(f"typst: {error.message}") from error
     if warnings:
         raise HandoutError(f"typst: {warnings[0].message}")
     return bytes(made), int(pages)
