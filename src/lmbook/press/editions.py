@@ -273,13 +273,16 @@ def _folded(cell: Any, name: str) -> list[Any]:
 
 
 def _for_web(cell: Any) -> None:
+    alts = [alt for o in cell.get("outputs", []) if (alt := _alt(o))]
+    if alts:  # MyST-NB reads it from the cell
+        cell.metadata.setdefault("mystnb", {})["image"] = {"alt": " ".join(alts)}
     points, minutes = number(cell, "points"), number(cell, "minutes")
     if "exercise" in tags(cell):
         note = f"（{points} 点・{minutes} 分）" if points and minutes else ""
         cell.source = f"::::::{{admonition}} 演習{note}\n{cell.source}\n::::::"
     if "answer" in tags(cell) and cell.source:
         cell.source = (
-            f"::::::{{admonition}} 解答例\n:class: dropdown\n\n{cell.source}\n::::::"
+            f"::::::{{admonition}} 解答例\n:collapsible: closed\n\n{cell.source}\n::::::"
         )
 
 
@@ -375,7 +378,7 @@ def prepared(notebook: Any, medium: Medium) -> Any:
     if medium == "paper":
         cell.metadata["box"] = "準備"
     elif medium == "web":
-        cell.source = f"::::::{{admonition}} 準備\n:class: dropdown\n\n{text}\n::::::"
+        cell.source = f"::::::{{admonition}} 準備\n:collapsible: closed\n\n{text}\n::::::"
     else:
         folded = "<details><summary><b>準備</b>（押すと開きます）</summary>"
         cell.source = f"{folded}\n\n{text}\n\n</details>"
@@ -392,6 +395,11 @@ def needs_lmbook() -> Any:
     )
     metadata = {"tags": ["remove-cell"], "jupyter": {"source_hidden": True}}
     return nbformat.v4.new_code_cell(source, id="needs-lmbook", metadata=metadata)
+
+
+def _alt(output: Any) -> str:
+    kept = output.get("metadata", {})
+    return str(kept.get("image/png", kept).get("alt", ""))
 
 
 def nbgrader(notebook: Any, name: str = "notebook") -> Any:

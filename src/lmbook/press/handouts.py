@@ -250,7 +250,7 @@ def _pandoc(page: Any, variables: dict[str, str], folder: Path) -> str:
     import pypandoc
 
     command = [pypandoc.get_pandoc_path(), f"--from={READER}", "--to=typst"]
-    command += ["--wrap=preserve", "--fail-if-warnings"]
+    command += ["--wrap=preserve", "--fail-if-warnings", "--sandbox"]
     command += [f"--lua-filter={TEMPLATES / 'handout.lua'}"]
     command += [f"--template={TEMPLATES / 'handout.typ'}"]
     command += [f"--variable={key}={value}" for key, value in variables.items()]
