@@ -28,13 +28,15 @@ import ast
 import copy
 import re
 import textwrap
-from collections import Counter
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import nbformat
 
 from lmbook import chapters
+from lmbook.press import run
 
 TAGS = {
     *("exercise", "answer", "teacher", "student"),
@@ -49,12 +51,27 @@ Medium = Literal["ipynb", "paper", "web"]
 PREPARATION = chapters.ROOT / "handouts" / "preparation.md"
 #: Ruled lines under a question that does not say how many.
 LINES = 3
-#: A shorter answer may stand elsewhere by chance.
-LEAK_LENGTH = 8
+#: Answers with fewer characters may stand elsewhere by chance.
+SHORT_VALUE, SHORT_CODE = 8, 30
 
 
 class EditionError(ValueError):
     """A tag or a marker that no edition can be made from; names chapter and cell."""
+
+
+def read(path: Path) -> Any:
+    """The chapter at ``path``. Raises EditionError for an id that stands twice.
+
+    nbformat would give one of the two cells another id, and another one next time.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", nbformat.warnings.DuplicateCellId)
+        try:
+            return run.read(path)
+        except nbformat.warnings.DuplicateCellId as error:
+            found = re.search(r"cell id '(.*?)'", str(error))
+            where = f"{path.name}, cell {found[1] if found else '?'}"
+            raise EditionError(f"{where}: this id stands more than once") from error
 
 
 def split(
@@ -105,11 +122,8 @@ def tags(cell: Any) -> list[str]:
 
 def check(notebook: Any, name: str) -> None:
     """Refuse unknown tags and markers that are unbalanced, nested or misplaced."""
-    counted = Counter(cell.get("id") for cell in notebook.cells)
     for cell in notebook.cells:
         where = f"{name}, cell {cell.get('id', '?')}"
-        if counted[cell.get("id")] > 1:
-            raise EditionError(f"{where}: this id stands {counted[cell.id]} times")
         for tag in tags(cell):
             if tag not in TAGS and not NUMBERED.fullmatch(tag):
                 raise EditionError(f"{where}: unknown tag {tag!r}")
@@ -181,7 +195,9 @@ def _using_answers(notebook: Any) -> set[str]:
             continue
         for node in body:
             inside = list(ast.walk(node))
-            loaded = {n.id for n in inside if isinstance(n, ast.Name) and not _stores(n)}
+            loaded = {
+                n.id for n in inside if isinstance(n, ast.Name) and not _stores(n)
+            }
             if loaded & names and not any(_is_solved(n) for n in inside):
                 found.add(cell.id)
                 names |= set(_bound([node]))
@@ -205,27 +221,30 @@ def _is_solved(node: ast.AST) -> bool:
 
 def _refuse_leaks(notebook: Any, kept: list[Any], name: str) -> None:
     """A student's cell must not show an answer that was cut somewhere."""
-    texts = [(cell.id, _squeezed(text)) for cell in kept for text in _texts(cell)]
+    texts = [(cell.id, squeezed(text)) for cell in kept for text in _texts(cell)]
     for cell in notebook.cells:
-        for answer in map(_squeezed, _answers(cell)):
-            if len(answer) < LEAK_LENGTH:
-                continue
+        for answer in answers(cell):
             for place, text in texts:
                 if answer in text:
                     where = f"{name}, cell {place}"
                     raise EditionError(f"{where}: shows the answer of cell {cell.id}")
 
 
-def _answers(cell: Any) -> Iterator[str]:
-    """What a student must not read: whole answers, and the values they assign."""
-    if "answer" in tags(cell):
-        yield cell.source
-    for text in solutions(cell):
-        yield text
-        for node in ast.walk(ast.parse(textwrap.dedent(text))):
-            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
-                if isinstance(node.value, (ast.Set, ast.List, ast.Dict, ast.Tuple)):
-                    yield ast.get_source_segment(textwrap.dedent(text), node.value) or ""
+def answers(cell: Any) -> Iterator[str]:
+    """What no student must read, squeezed: answers, and the values they assign.
+
+    Short ones are left out: they may stand elsewhere by chance.
+    """
+    found = [(cell.source, SHORT_VALUE)] if "answer" in tags(cell) else []
+    for text in map(textwrap.dedent, solutions(cell)):
+        found.append((text, SHORT_CODE))
+        for node in ast.parse(text).body:
+            value = getattr(node, "value", None)
+            if isinstance(value, (ast.Set, ast.List, ast.Dict, ast.Tuple)):
+                found.append((ast.get_source_segment(text, value) or "", SHORT_VALUE))
+    for text, short in found:
+        if len(squeezed(text)) >= short:
+            yield squeezed(text)
 
 
 def _texts(cell: Any) -> Iterator[str]:
@@ -235,7 +254,7 @@ def _texts(cell: Any) -> Iterator[str]:
         yield from (v for k, v in output.get("data", {}).items() if "image" not in k)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
     """``text`` less comments and white space."""
     return re.sub(r"#[^\n]*|\s+", "", text)
 
@@ -279,11 +298,9 @@ def _for_web(cell: Any) -> None:
     points, minutes = number(cell, "points"), number(cell, "minutes")
     if "exercise" in tags(cell):
         note = f"（{points} 点・{minutes} 分）" if points and minutes else ""
-        cell.source = f"::::::{{admonition}} 演習{note}\n{cell.source}\n::::::"
+        cell.source = _admonition(f"演習{note}", cell.source)
     if "answer" in tags(cell) and cell.source:
-        cell.source = (
-            f"::::::{{admonition}} 解答例\n:collapsible: closed\n\n{cell.source}\n::::::"
-        )
+        cell.source = _admonition("解答例", cell.source, ":collapsible: closed")
 
 
 def cut(source: str, where: str) -> str:
@@ -371,6 +388,10 @@ def _decorators(node: ast.stmt) -> list[ast.expr]:
     return getattr(node, "decorator_list", [])
 
 
+def _admonition(title: str, text: str, option: str = "") -> str:
+    return f"::::::{{admonition}} {title}\n{option}\n\n{text}\n::::::"
+
+
 def prepared(notebook: Any, medium: Medium) -> Any:
     """``notebook``, its first cell followed by what a reader should recall."""
     text = PREPARATION.read_text(encoding="utf-8").rstrip("\n")
@@ -378,7 +399,9 @@ def prepared(notebook: Any, medium: Medium) -> Any:
     if medium == "paper":
         cell.metadata["box"] = "準備"
     elif medium == "web":
-        cell.source = f"::::::{{admonition}} 準備\n:collapsible: closed\n\n{text}\n::::::"
+        cell.source = (
+            f"::::::{{admonition}} 準備\n:collapsible: closed\n\n{text}\n::::::"
+        )
     else:
         folded = "<details><summary><b>準備</b>（押すと開きます）</summary>"
         cell.source = f"{folded}\n\n{text}\n\n</details>"
@@ -390,8 +413,8 @@ def needs_lmbook() -> Any:
     """The first cell of a notebook that leaves the house: what it needs."""
     source = (
         "try:\n    import lmbook\nexcept ImportError:\n    raise SystemExit(\n"
-        '        "このノートブックを動かすには、教材のフォルダで make book を実行した"\n'
-        '        "あとの環境（.venv）が必要です。"\n    ) from None'
+        '        "このノートブックを動かすには、教材のフォルダで "\n'
+        '        "make book を実行したあとの環境（.venv）が必要です。"\n    ) from None'
     )
     metadata = {"tags": ["remove-cell"], "jupyter": {"source_hidden": True}}
     return nbformat.v4.new_code_cell(source, id="needs-lmbook", metadata=metadata)

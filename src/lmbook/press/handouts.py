@@ -28,7 +28,7 @@ import lmbook
 from lmbook import chapters
 from lmbook.press import compare, editions
 from lmbook.press.compare import PNG
-from lmbook.press.run import BUILD, read
+from lmbook.press.run import BUILD
 
 FOLDER = BUILD / "handouts"
 TEMPLATES = chapters.ROOT / "handouts"
@@ -69,7 +69,7 @@ def build(notebooks: Iterable[Path], folder: Path = FOLDER) -> list[Made]:
 
 
 def _chapter(path: Path, folder: Path) -> Made:
-    start, notebook = time.monotonic(), read(path)
+    start, notebook = time.monotonic(), editions.read(path)
     made: dict[str, bytes] = {}
     pages: dict[str, int] = {}
     for edition in EDITIONS:
@@ -176,7 +176,9 @@ def _printable(cell: Any, name: str) -> Iterator[Any]:
             data.pop("text/plain", None)
             data[PNG] = _grey(data[PNG], f"{name}, cell {cell.id}")
         if output.output_type == "execute_result":  # pandoc wants its count
-            output = nbformat.v4.new_output("display_data", data, metadata=output.metadata)
+            output = nbformat.v4.new_output(
+                "display_data", data, metadata=output.metadata
+            )
         if "text/markdown" not in data:
             now.outputs.append(output)
             continue
@@ -240,7 +242,9 @@ def _refuse_tofu(cell: Any, name: str) -> None:
         shown = PNG not in output.get("data", {})
         texts += [output.get("text", "")]
         texts += [output.data["text/plain"]] if shown and "data" in output else []
-    missing = sorted({c for c in "".join(texts) if ord(c) not in glyphs()} - set("\n\t"))
+    missing = sorted(
+        {c for c in "".join(texts) if ord(c) not in glyphs()} - set("\n\t")
+    )
     if missing:
         named = ", ".join(f"{c} (U+{ord(c):04X})" for c in missing)
         raise HandoutError(f"{name}, cell {cell.id}: no glyph for {named}")
@@ -263,8 +267,10 @@ def _pandoc(page: Any, variables: dict[str, str], folder: Path) -> str:
         check=False,
     )
     if done.returncode or done.stderr.strip():
-        raise HandoutError(done.stderr.strip() or f"pandoc ended with {done.returncode}")
-    return done.stdout
+        raise HandoutError(
+            done.stderr.strip() or f"pandoc ended with {done.returncode}"
+        )
+    return str(done.stdout)
 
 
 def _typst(source: Path) -> tuple[bytes, int]:
@@ -282,4 +288,5 @@ def _typst(source: Path) -> tuple[bytes, int]:
         raise HandoutError(f"typst: {error.message}") from error
     if warnings:
         raise HandoutError(f"typst: {warnings[0].message}")
-    return bytes(made), int(pages)
+    assert isinstance(made, bytes)  # a list would be one picture a page
+    return made, int(pages)

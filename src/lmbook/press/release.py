@@ -18,15 +18,17 @@ SUMS = "SHA256SUMS"
 STUDENT = """動かして読む言語モデル（版 {version}）
 
 - PDF は印刷して使います。
-- ノートブック（.ipynb）を動かすには、教材のフォルダで make book を実行した環境が必要です。
-  教材のフォルダは git clone で手に入れます。
+- ノートブック（.ipynb）を動かすには、教材のフォルダで make book を
+  実行した環境が必要です。教材のフォルダは git clone で手に入れます。
 
 文章と図は CC BY 4.0、コードは MIT ライセンスです。The lmbook authors.
 """
 TEACHER = """動かして読む言語モデル　教師用（版 {version}）
 
-- *_teacher.pdf に、授業案・解答例・つまずき・観点別があります。生徒に配らないでください。
-- nbgrader/ は、答えの入った nbgrader 用のノートブックです。課題を作ると答えは消えます。
+- *_teacher.pdf に、授業案・解答例・つまずき・観点別があります。
+  生徒に配らないでください。
+- nbgrader/ は、答えの入った nbgrader 用のノートブックです。
+  課題を作ると答えは消えます。
 
 文章と図は CC BY 4.0、コードは MIT ライセンスです。The lmbook authors.
 """
