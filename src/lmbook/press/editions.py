@@ -436,6 +436,10 @@ def nbgrader(notebook: Any, name: str = "notebook") -> Any:
     done.cells = []
     for cell in cells:
         points = number(cell, "points") or (0 if "exercise" in tags(cell) else points)
+        if cell.cell_type != "code":  # nbgrader takes a marker in a sentence for one
+            cell.source = re.sub(
+                r"(BEGIN|END) SOLUTION", "\\1\u00a0SOLUTION", cell.source
+            )
         done.cells.append(cell)
         if solutions(cell):
             _grade(cell, solution=True)
