@@ -1,0 +1,202 @@
+"""The commands: `lmbook run`, `compare`, `accept`, `test` and the others."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmbook import chapters
+from lmbook.press import doctor, run, suite
+from lmbook.press.accept import AcceptError, accept
+from lmbook.press.experiment import ParameterError, experiment
+from lmbook.press.sheet import sheet
+
+BENCHMARKS = chapters.ROOT / "benchmarks"
+
+
+class UsageError(ValueError):
+    """A name on the command line that does not exist; lists those that do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 if all is well, 1 if something failed, 2 for wrong usage."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    given = parser().parse_args(arguments)
+    try:
+        code: int = given.command(given)
+    except (UsageError, ParameterError) as error:
+        print(f"lmbook: {error}", file=sys.stderr)
+        return 2
+    except (AcceptError, run.CellError, FileNotFoundError) as error:
+        where = f"cell {error.cell}: " if isinstance(error, run.CellError) else ""
+        print(f"lmbook: {where}{error}", file=sys.stderr)
+        return 1
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their arguments."""
+    top = argparse.ArgumentParser(prog="lmbook", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    made = {}
+    for name, command in COMMANDS.items():
+        made[name] = commands.add_parser(name, help=command.__doc__)
+        made[name].set_defaults(command=command)
+    for name in ("run", "compare", "accept"):
+        made[name].add_argument("chapters", nargs="*", metavar="CH")
+    for name in ("run", "book", "experiment", "accept"):
+        made[name].add_argument(
+            "--cell-seconds", type=int, default=run.CELL_SECONDS, metavar="N"
+        )
+    made["accept"].add_argument(
+        "--executed", action="store_true", help="take build/executed as it is"
+    )
+    made["experiment"].add_argument("chapter", metavar="CH")
+    made["experiment"].add_argument("parameters", nargs="*", metavar="name=value")
+    made["bench"].add_argument("names", nargs="*", metavar="NAME")
+    return top
+
+
+def chosen(names: Sequence[str]) -> list[Path]:
+    """The chapters of these numbers (all for none). Raises UsageError."""
+    every = {path.stem[:2]: path for path in chapters.every()}
+    if not every:
+        raise UsageError(f"there is no chapter in {chapters.NOTEBOOKS}")
+    for name in names:
+        if name not in every:
+            raise UsageError(f"no chapter {name!r}; there are {', '.join(every)}")
+    return [every[name] for name in dict.fromkeys(names)] or list(every.values())
+
+
+def run_command(given: argparse.Namespace) -> int:
+    """execute chapters into build/executed"""
+    results = run.run(chosen(given.chapters), cell_seconds=given.cell_seconds)
+    return 1 if any(r.error for r in results) else 0
+
+
+def compare_command(given: argparse.Namespace) -> int:
+    """compare build/executed with the committed chapters"""
+    return 0 if suite.comparison(chosen(given.chapters)) else 1
+
+
+def accept_command(given: argparse.Namespace) -> int:
+    """execute chapters; their outputs become the committed ones, all or nothing"""
+    paths = chosen(given.chapters)
+    if not given.executed and run_command(given):
+        raise AcceptError("nothing was accepted: a chapter did not run to its end")
+    changed = accept(paths)
+    for path in paths:
+        print(f"{path.stem}: {'accepted' if path in changed else 'unchanged'}")
+    return 0
+
+
+def experiment_command(given: argparse.Namespace) -> int:
+    """execute one chapter with other parameters, once, and show its results"""
+    (path,) = chosen([given.chapter])
+    done = experiment(path, given.parameters, cell_seconds=given.cell_seconds)
+    if done.was_there:
+        print("this run was there already; nothing was executed")
+    for name, value in done.results.items():
+        print(f"{name}={value}")
+    print(f"cells that differ from the book: {' '.join(done.changed) or 'none'}")
+    print(f"notebook: {done.output}")
+    return 0
+
+
+def doctor_command(given: argparse.Namespace) -> int:
+    """examine this environment: one sentence and one remedy per fault"""
+    faults = doctor.examine()
+    for fault in faults:
+        print(fault)
+    print(f"{len(faults)} faults" if faults else "no fault found")
+    return 1 if faults else 0
+
+
+def sheet_command(given: argparse.Namespace) -> int:
+    """draw contact sheets of every committed figure into build/sheet"""
+    pages = sheet(chosen([]))
+    for page in pages:
+        print(page)
+    print(f"{len(pages)} pages")
+    return 0
+
+
+def book_command(given: argparse.Namespace) -> int:
+    """execute every chapter and say where everything is"""
+    start = time.monotonic()
+    results = run.run(chosen([]), cell_seconds=given.cell_seconds)
+    print()
+    for result in results:
+        print(f"{result}\n  {result.output if result.error is None else 'no output'}")
+    print(f"all chapters: {time.monotonic() - start:.1f} s")
+    print("to read and run them: .venv/bin/jupyter lab notebooks")
+    return 1 if any(r.error for r in results) else 0
+
+
+def test_command(given: argparse.Namespace) -> int:
+    """lint, types, tests, regression and probe"""
+    return suite.test()
+
+
+def slow_command(given: argparse.Namespace) -> int:
+    """the tests that take longer"""
+    return suite.slow()
+
+
+def bench_command(given: argparse.Namespace) -> int:
+    """run benchmarks; each writes its file in benchmarks/results"""
+    failed = [p.stem for p in benchmarks(given.names) if not _bench(p)]
+    print(f"failed: {' '.join(failed)}" if failed else "all benchmarks ran")
+    return 1 if failed else 0
+
+
+def benchmarks(names: Sequence[str], folder: Path = BENCHMARKS) -> list[Path]:
+    """The benchmark scripts that have a main part (all for no ``names``)."""
+    found = {
+        path.stem: path
+        for path in sorted(folder.glob("*.py"))
+        if 'if __name__ == "__main__"' in path.read_text(encoding="utf-8")
+    }
+    for name in names:
+        if name not in found:
+            listed = ", ".join(found) or "none"
+            raise UsageError(f"no benchmark {name!r}; there are {listed}")
+    return [found[name] for name in names] or list(found.values())
+
+
+def _bench(path: Path) -> bool:
+    print(f"== {path.stem}", flush=True)
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        cwd=chapters.ROOT,
+        env=run.environment(),
+        check=False,
+    )
+    verdict = "done" if done.returncode == 0 else "FAILED"
+    print(f"== {path.stem}: {verdict} in {time.monotonic() - start:.1f} s", flush=True)
+    return done.returncode == 0
+
+
+COMMANDS = {
+    "run": run_command,
+    "compare": compare_command,
+    "accept": accept_command,
+    "experiment": experiment_command,
+    "doctor": doctor_command,
+    "sheet": sheet_command,
+    "book": book_command,
+    "test": test_command,
+    "test-slow": slow_command,
+    "bench": bench_command,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""Is this Python the project's environment? A sentence and a remedy for each fault."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmbook import chapters
+from lmbook.press.run import environment
+
+INSTALL = "python -m pip install -c requirements.lock -e '.[press,test]'"
+FREE_GB = 1
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, and what to do about it."""
+
+    sentence: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.sentence}\n  remedy: {self.remedy}"
+
+
+def examine(root: Path = chapters.ROOT) -> list[Fault]:
+    """Every fault found; an empty list means that all is well."""
+    looks = (interpreter, versions, fonts, threads, writable, space)
+    return [fault for look in looks for fault in look(root)]
+
+
+def interpreter(root: Path) -> Iterator[Fault]:
+    """This Python must be the one of the project's ``.venv``."""
+    if Path(sys.prefix).resolve() != (root / ".venv").resolve():
+        yield Fault(
+            f"This Python ({sys.executable}) is not the project's .venv.",
+            f"use {root / '.venv' / 'bin' / 'lmbook'} (on Windows: Scripts)",
+        )
+
+
+def locked(root: Path) -> dict[str, str]:
+    """Name and version of each line of requirements.lock."""
+    text = (root / "requirements.lock").read_text(encoding="utf-8")
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+)$", text, re.MULTILINE))
+
+
+def versions(root: Path) -> Iterator[Fault]:
+    """Installed versions must be the locked ones (a local part, +cpu, is free)."""
+    for name, wanted in locked(root).items():
+        try:
+            found = importlib.metadata.version(name).partition("+")[0]
+        except importlib.metadata.PackageNotFoundError:
+            if name in needed():
+                yield Fault(f"{name} {wanted} is not installed.", INSTALL)
+            continue
+        if found != wanted:
+            yield Fault(f"{name} is {found}, the lock says {wanted}.", INSTALL)
+
+
+def needed() -> set[str]:
+    """The packages that lmbook itself names for reading (no extra)."""
+    lines = importlib.metadata.requires("lmbook") or []
+    core = [line for line in lines if "extra ==" not in line]
+    return {re.split(r"[^A-Za-z0-9._-]", line)[0] for line in core}
+
+
+def fonts(root: Path) -> Iterator[Fault]:
+    """Both weights of Noto Sans CJK JP must be there as packages."""
+    for weight in ("regular", "bold"):
+        package = f"noto_cjk_sans_jp_{weight}"
+        if importlib.util.find_spec(package) is None:
+            yield Fault(f"The font package {package} is missing.", INSTALL)
+
+
+def threads(root: Path) -> Iterator[Fault]:
+    """A kernel of ours must see one thread, in its variables and in torch."""
+    code = (
+        "import os, torch; from lmbook import repro; repro.setup_torch(0);"
+        "print(os.environ['OMP_NUM_THREADS'], torch.get_num_threads())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        yield Fault(f"torch does not start: {last}.", INSTALL)
+    elif done.stdout.split() != ["1", "1"]:
+        yield Fault(
+            f"torch would use {done.stdout.split()[-1]} threads.",
+            "call repro.setup_torch() first in the notebook",
+        )
+
+
+def writable(root: Path) -> Iterator[Fault]:
+    """The project's folder and the temporary folder must take a file."""
+    for folder in (root, root / "notebooks", Path(tempfile.gettempdir())):
+        if not os.access(folder, os.W_OK):
+            yield Fault(
+                f"{folder} cannot be written to.",
+                "give yourself write permission there, or copy the project elsewhere",
+            )
+
+
+def space(root: Path) -> Iterator[Fault]:
+    """Builds need some room."""
+    free = shutil.disk_usage(root).free / 1e9
+    if free < FREE_GB:
+        yield Fault(
+            f"Only {free:.1f} GB are free on this disk.",
+            f"free {FREE_GB} GB; build/ may be deleted (make clean)",
+        )

@@ -1,0 +1,19 @@
+"""One environment for all tests: the kernels' own, network guard included."""
+
+import os
+import tempfile
+
+from lmbook.press import run
+
+_ENVIRONMENT = run.environment()
+for _name in set(os.environ) - set(_ENVIRONMENT):
+    del os.environ[_name]
+os.environ.update(_ENVIRONMENT)
+os.environ["JUPYTER_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="lmbook-")
+
+
+def pytest_configure(config):
+    """EncodingWarning is an error in our own code (pyproject), not in others'."""
+    config.addinivalue_line("filterwarnings", "ignore::EncodingWarning")
+    ours = r"(lmbook|test_|helpers|conftest).*"
+    config.addinivalue_line("filterwarnings", f"error::EncodingWarning:{ours}")
