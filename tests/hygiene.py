@@ -157,12 +157,13 @@ def cell_size(notebook: Any) -> list[str]:
     """Cells and functions that fit on a screen, lines that fit on paper."""
     faults = []
     for cell in code(notebook):
-        lines = cell.source.split("\n")
+        lines = [x for x in cell.source.split("\n") if x.strip()]
         nodes = list(ast.walk(ast.parse(cell.source)))
         defs = [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
         limit = MAX_DEF_LINES if defs else MAX_LINES
-        if len(lines) > limit:
-            faults.append(f"cell {cell.id}: {len(lines)} lines, at most {limit}")
+        filled = sum(1 for line in lines if line.strip())
+        if filled > limit:
+            faults.append(f"cell {cell.id}: {filled} filled lines, at most {limit}")
         for line in lines:
             if columns(line) > MAX_COLUMNS:
                 faults.append(f"cell {cell.id}: {columns(line)} columns: {line}")
@@ -271,7 +272,19 @@ def markdown_rules(notebook: Any) -> list[str]:
         for pattern, what in rules.items():
             if re.search(pattern, text, re.MULTILINE):
                 faults.append(f"cell {cell.id}: {what}")
+        for row in _rows(text):
+            if row.count("&") > 1 and "\\quad" not in row:
+                faults.append(
+                    f"cell {cell.id}: no \\quad between columns: {row.strip()}"
+                )
     return faults
+
+
+def _rows(text: str) -> list[str]:
+    """The rows of every aligned and cases environment."""
+    pattern = r"\\begin\{(aligned|cases)\}(.*?)\\end\{\1\}"
+    inside = re.findall(pattern, text, re.DOTALL)
+    return [row for _, body in inside for row in body.split(r"\\")]
 
 
 def paragraphs(text: str) -> list[list[str]]:
@@ -314,7 +327,7 @@ def sentences(text: str) -> list[str]:
 
 
 def polite(notebook: Any) -> list[str]:
-    """Prose is in です・ます; headings, lists, chains of →, questions, quotes are free."""
+    """Prose is in です・ます; headings, lists, chains of →, questions are free."""
     return [
         f"cell {cell.id}: {sentence}。"
         for cell in prose(notebook)

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmbook import chapters
-from lmbook.press import doctor, run, suite
+from lmbook.press import doctor, experiment, run, sheet, suite
 from lmbook.press.accept import AcceptError, accept
-from lmbook.press.experiment import ParameterError, experiment
-from lmbook.press.sheet import sheet
 
 BENCHMARKS = chapters.ROOT / "benchmarks"
 
@@ -31,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         code: int = given.command(given)
-    except (UsageError, ParameterError) as error:
+    except (UsageError, experiment.ParameterError) as error:
         print(f"lmbook: {error}", file=sys.stderr)
         return 2
     except (AcceptError, run.CellError, FileNotFoundError) as error:
@@ -75,15 +73,19 @@ def chosen(names: Sequence[str]) -> list[Path]:
     return [every[name] for name in dict.fromkeys(names)] or list(every.values())
 
 
+def _run(paths: list[Path], given: argparse.Namespace) -> list[run.Result]:
+    return run.run(paths, run.EXECUTED, cell_seconds=given.cell_seconds)
+
+
 def run_command(given: argparse.Namespace) -> int:
     """execute chapters into build/executed"""
-    results = run.run(chosen(given.chapters), cell_seconds=given.cell_seconds)
+    results = _run(chosen(given.chapters), given)
     return 1 if any(r.error for r in results) else 0
 
 
 def compare_command(given: argparse.Namespace) -> int:
     """compare build/executed with the committed chapters"""
-    return 0 if suite.comparison(chosen(given.chapters)) else 1
+    return 0 if suite.comparison(chosen(given.chapters), run.EXECUTED) else 1
 
 
 def accept_command(given: argparse.Namespace) -> int:
@@ -91,7 +93,7 @@ def accept_command(given: argparse.Namespace) -> int:
     paths = chosen(given.chapters)
     if not given.executed and run_command(given):
         raise AcceptError("nothing was accepted: a chapter did not run to its end")
-    changed = accept(paths)
+    changed = accept(paths, run.EXECUTED)
     for path in paths:
         print(f"{path.stem}: {'accepted' if path in changed else 'unchanged'}")
     return 0
@@ -100,7 +102,9 @@ def accept_command(given: argparse.Namespace) -> int:
 def experiment_command(given: argparse.Namespace) -> int:
     """execute one chapter with other parameters, once, and show its results"""
     (path,) = chosen([given.chapter])
-    done = experiment(path, given.parameters, cell_seconds=given.cell_seconds)
+    done = experiment.experiment(
+        path, given.parameters, experiment.FOLDER, cell_seconds=given.cell_seconds
+    )
     if done.was_there:
         print("this run was there already; nothing was executed")
     for name, value in done.results.items():
@@ -121,7 +125,7 @@ def doctor_command(given: argparse.Namespace) -> int:
 
 def sheet_command(given: argparse.Namespace) -> int:
     """draw contact sheets of every committed figure into build/sheet"""
-    pages = sheet(chosen([]))
+    pages = sheet.sheet(chosen([]), sheet.FOLDER)
     for page in pages:
         print(page)
     print(f"{len(pages)} pages")
@@ -131,7 +135,7 @@ def sheet_command(given: argparse.Namespace) -> int:
 def book_command(given: argparse.Namespace) -> int:
     """execute every chapter and say where everything is"""
     start = time.monotonic()
-    results = run.run(chosen([]), cell_seconds=given.cell_seconds)
+    results = _run(chosen([]), given)
     print()
     for result in results:
         print(f"{result}\n  {result.output if result.error is None else 'no output'}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lmbook import chapters
 from lmbook.press import run
-from lmbook.press.compare import PNG, Report, compare
+from lmbook.press.compare import PNG, Report, compare, count_faults
 from lmbook.press.report import write_html
 
 REPORT = run.BUILD / "regression.html"
@@ -66,7 +66,9 @@ def test() -> int:
     steps.python("mypy", ["-m", "mypy"], (0,))
     said: list[str] = []
     with ThreadPoolExecutor(max_workers=1) as pool:
-        executing = pool.submit(run.run, notebooks, workers=1, say=said.append)
+        executing = pool.submit(
+            run.run, notebooks, run.EXECUTED, workers=1, say=said.append
+        )
         steps.python("pytest with coverage", [*PYTEST, *_selection(exact)], (0,))
         print("== execution\n" + "\n".join(said), flush=True)
         results = executing.result()
@@ -75,7 +77,7 @@ def test() -> int:
         print("there is no chapter in notebooks/")
     steps.add("execution", good)
     if exact:
-        steps.add("comparison", comparison(notebooks) and good)
+        steps.add("comparison", comparison(notebooks, run.EXECUTED) and good)
         steps.add("probe", probe(notebooks))
     else:
         print(INEXACT)
@@ -101,8 +103,10 @@ def comparison(
     executed: Path = run.EXECUTED,
     html: Path = REPORT,
 ) -> bool:
-    """Compare each executed chapter with the committed one; write ``html`` if any
-    differs. True when nothing does."""
+    """Compare each executed chapter with the committed one; True if none differs.
+
+    Differences are printed and shown with pictures in ``html``.
+    """
     reports = [compare_file(path, executed / path.name) for path in notebooks]
     for report in reports:
         print(f"regression: {report}")
@@ -174,13 +178,18 @@ def probe_one(notebook: Path, build: Path = run.BUILD) -> Probed:
 
 
 def _count(notebook: Path, results: Path, code: int, log: str) -> Probed:
-    """What nbval compared: cells from its own result file, the rest from them."""
-    cells = [c for c in run.read(notebook).cells if c.cell_type == "code"]
+    """What nbval compared: cells from its own result file, the rest from them.
+
+    nbval passes a cell whose reference was never executed; here that is a difference.
+    """
+    content = run.read(notebook)
+    cells = [c for c in content.cells if c.cell_type == "code"]
     cases = list(ET.parse(results).iter("testcase")) if results.is_file() else []
     passed = sum(1 for case in cases if len(case) == 0)
     outputs = [o for cell in cells for o in cell.outputs]
     described = [o for o in outputs if {PNG, "text/plain"} <= set(o.get("data", {}))]
     differences = max(len(cells) - passed, 1 if code else 0)
+    differences += len(count_faults(content))
     return Probed(
         notebook.stem, len(cases), len(outputs), len(described), differences, log
     )
