@@ -26,7 +26,7 @@ from lmbook.repro import setup_torch
 
 RESULTS = Path(__file__).parent / "results" / "positions.json"
 LENGTHS = (16, 32, 64)
-METHODS = "none add learned split concat project rope alibi".split()
+METHODS = ["none", "add", "learned", "split", "concat", "project", "rope", "alibi"]
 # (task, methods, heads, layers, steps, seeds)
 PLAN = [
     ("三つ前", [*METHODS, "learned-long"], 2, 1, 400, 5),

@@ -79,9 +79,17 @@ def scaled_sum(answer: Any) -> Result:
             "√d がありません。N(0,1/d) の行は長さが約 1 で、位置に負けます。",
             lambda t, i, w: t[i] + w,
         ),
-        Known("root-on-sum", "和の全体に √d を掛けると、釣り合いは変わりません。", whole),
-        Known("root-on-position", "√d は位置でなく、トークンの側に掛けます。", position),
-        Known("divided", "割るのではなく掛けます。長さ 1 の行を √d に伸ばします。", divided),
+        Known(
+            "root-on-sum", "和の全体に √d を掛けると、釣り合いは変わりません。", whole
+        ),
+        Known(
+            "root-on-position", "√d は位置でなく、トークンの側に掛けます。", position
+        ),
+        Known(
+            "divided",
+            "割るのではなく掛けます。長さ 1 の行を √d に伸ばします。",
+            divided,
+        ),
         Known("vocabulary", "d は表の幅です。語彙の数 V ではありません。", words),
     )
     g = torch.Generator().manual_seed(1)
@@ -128,8 +136,14 @@ def rope_half(answer: Any) -> Result:
             neighbours,
         ),
         Known("backwards", "逆向きに回しています。sin の符号を確かめます。", backwards),
-        Known("woven", "組は合っていますが、並べ方が交互です。前半、後半の順です。", woven),
-        Known("no-rotation", "片方の sin の前は − です。＋では長さが変わります。", same_sign),
+        Known(
+            "woven", "組は合っていますが、並べ方が交互です。前半、後半の順です。", woven
+        ),
+        Known(
+            "no-rotation",
+            "片方の sin の前は − です。＋では長さが変わります。",
+            same_sign,
+        ),
         Known("unturned", "回っていません。angle を使います。", lambda x, angle: x),
     )
     g = torch.Generator().manual_seed(2)
@@ -162,7 +176,9 @@ def _six(answer: Any) -> None:
     if close([1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 2, 1 / 4]):
         raise Mistake("not-skipped", "8 頭の傾きを、続けてでなく一つおきに取ります。")
     if close([1 / 4, 1 / 16, 1 / 64, 1 / 256, 1 / 4, 1 / 16]):
-        raise Mistake("second-start", "8 頭の傾きは、2 番目でなく先頭の 1/2 から取ります。")
+        raise Mistake(
+            "second-start", "8 頭の傾きは、2 番目でなく先頭の 1/2 から取ります。"
+        )
     if close([2.0**-i for i in range(1, 7)]):
         raise Mistake("eight", "8 頭の先頭の 6 個です。まず 4 頭の傾きを並べます。")
     if sorted(slopes) == sorted(expected) and not close(expected):
@@ -193,9 +209,13 @@ def needed_terms(answer: Any) -> Result:
         if list(found[2:]) == [pc, cp]:
             raise Mistake("sides", "3 と 4 で、見る側と見られる側が逆です。")
         if found[0] != pp:
-            raise Mistake("offset", "1 は語によりません。見る側も見られる側も位置です。")
+            raise Mistake(
+                "offset", "1 は語によりません。見る側も見られる側も位置です。"
+            )
         if found[1] != cc:
-            raise Mistake("match", "2 は場所によりません。見る側も見られる側も内容です。")
+            raise Mistake(
+                "match", "2 は場所によりません。見る側も見られる側も内容です。"
+            )
 
     return check("演習5", answer, known_names, told_apart, _equals(right))
 
@@ -214,7 +234,7 @@ def grouped_weights(answer: Any) -> Result:
               lambda w, h, g: 2 * w * w + w * g * (w // h)),
         Known("no-output", "出力の行列が抜けています。これも幅×幅です。",
               lambda w, h, g: w * w + 2 * w * g * (w // h)),
-        Known("groups-only", "k の幅は groups × (width ÷ heads) です。頭の幅を掛けます。",
+        Known("groups-only", "k の幅は groups × 頭の幅です。頭の幅を掛けます。",
               lambda w, h, g: 2 * w * w + 2 * w * g),
         Known("shared-by", "groups は組の数です。一組の人数で割るのではありません。",
               lambda w, h, g: 2 * w * w + 2 * w * (w // g)),
