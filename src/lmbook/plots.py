@@ -66,7 +66,9 @@ def register_fonts() -> None:
 
 
 def _style() -> dict[str, Any]:
-    return {
+    """All of matplotlib's own settings, then ours: nobody's settings come through."""
+    own = {k: v for k, v in mpl.rcParamsDefault.items() if "backend" not in k}
+    return own | {
         "font.family": [FAMILY, "DejaVu Sans"],
         "font.size": 9.0,
         "text.parse_math": False,  # a token may hold dollar signs
