@@ -436,7 +436,7 @@ def test_description_follows_colours_widths_and_the_legend():
 
 @undrawn
 @settings(
-    max_examples=25,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
