@@ -555,3 +555,25 @@ def test_scores_of_stored_rows():
 def test_still_twins_are_small_multiples():
     for draw, panels in ((LESSON.draw_rope, 4), (LESSON.draw_scale, 3)):
         assert draw().description.count("地図") == panels
+
+
+def test_fixed_sinusoid_stores_nothing():
+    assert list(LESSON.AddSinusoid(7, 8).state_dict()) == ["token.weight"]
+
+
+def test_training_is_adam_with_a_falling_rate():
+    model, twin = nn.Embedding(12, 12), nn.Embedding(12, 12)
+    twin.load_state_dict(model.state_dict())
+    losses = LESSON.train(model, LESSON.three_back, 5, seed=2, size=8, lr=0.1)
+    generator, weight = torch.Generator().manual_seed(1002), twin.weight
+    m = v = torch.zeros(12, 12)
+    for step in range(5):
+        ids = torch.randint(12, (8, 16), generator=generator)
+        loss = F.cross_entropy(twin(ids)[:, 3:].flatten(0, 1), ids[:, :-3].flatten())
+        assert loss.item() == pytest.approx(losses[step], abs=1e-13)
+        (slope,) = torch.autograd.grad(loss, weight)
+        m, v = 0.9 * m + 0.1 * slope, 0.999 * v + 0.001 * slope**2
+        hat_m, hat_v = m / (1 - 0.9 ** (step + 1)), v / (1 - 0.999 ** (step + 1))
+        rate = 0.1 * (1 - step / 5)
+        weight.data -= rate * hat_m / (hat_v.sqrt() + 1e-8)
+    close(model.weight, weight, 1e-12)
