@@ -245,13 +245,23 @@ def panels(
             _labels("rows", rows, shape[0]),
             _labels("columns", columns, shape[1]),
         )
-        for ax, (title, a) in zip(axes, arrays.items(), strict=False):
+        size = 0.33 * 72 * (4.0 / wide) / shape[1]  # points a cell offers a number
+        for n, (ax, (title, a)) in enumerate(zip(axes, arrays.items(), strict=False)):
             if a.shape != shape:
                 raise ValueError(f"行列の形がそろっていません: {shape} と {a.shape}。")
             most = 12 if len(arrays) == 1 else 6 if wide < 3 else 5
             written = max(a.shape) <= most if numbers is None else numbers
-            image = _map(ax, a, SCALES[scale][0], low, high, written)
-            _map_ticks(ax, names, title, xlabel, ylabel, first=ax is axes[0])
+            image = _map(ax, a, SCALES[scale][0], low, high, size if written else 0.0)
+            ax.set_title(title)
+            left, bottom = n % wide == 0, n + wide >= len(arrays)
+            _map_ticks(
+                ax,
+                names[0] if left else None,
+                names[1] if bottom else None,
+                min(8.0, 76.0 / wide / max(1, len(names[0])) * 2.9),
+            )
+            ax.set_xlabel(xlabel if bottom else "")
+            ax.set_ylabel(ylabel if left else "")
         bar = picture.colorbar(image, ax=axes[: len(arrays)], shrink=0.8, pad=0.02)
         bar.outline.set_visible(False)
         return _finish(picture)
@@ -266,7 +276,7 @@ def _limits(scale: str, arrays: Any) -> tuple[float, float]:
 
 
 def _map(
-    ax: Axes, a: np.ndarray[Any, Any], cmap: str, low: float, high: float, numbers: bool
+    ax: Axes, a: np.ndarray[Any, Any], cmap: str, low: float, high: float, size: float
 ) -> Any:
     ax.set_facecolor(FORBIDDEN)
     image = ax.imshow(
@@ -278,8 +288,7 @@ def _map(
                 (j - 0.5, i - 0.5), 1, 1, hatch="///", fill=False, ec="#bdbdbd", lw=0
             )
         )
-    if numbers:
-        size = max(5.0, min(8.0, 60.0 / max(a.shape)))
+    if size:
         for (i, j), value in np.ndenumerate(a):
             if not np.isnan(value):
                 ax.text(
@@ -288,7 +297,7 @@ def _map(
                     fmt(value, 2),
                     ha="center",
                     va="center",
-                    size=size,
+                    size=max(4.5, min(8.0, size)),
                     color=_ink(image, value),
                 )
     for spine in ax.spines.values():
@@ -302,25 +311,17 @@ def _ink(image: Any, value: float) -> str:
 
 
 def _map_ticks(
-    ax: Axes,
-    names: tuple[list[str], list[str]],
-    title: str,
-    xlabel: str,
-    ylabel: str,
-    *,
-    first: bool,
+    ax: Axes, rows: list[str] | None, columns: list[str] | None, size: float
 ) -> None:
-    rows, columns = names
-    long = max(map(len, columns), default=0) > 3 and len(columns) > 4
+    ax.tick_params(length=0, labelsize=size)
+    ax.set_yticks(*(_thinned(rows) if rows else ([], [])))
+    if not columns:
+        ax.set_xticks([])
+        return
+    long = max(map(len, columns)) > 3 and len(columns) > 4
     ax.set_xticks(
         *_thinned(columns), rotation=60 if long else 0, ha="right" if long else "center"
     )
-    ax.set_yticks(*_thinned(rows))
-    ax.tick_params(length=0)
-    ax.set_title(title)
-    ax.set_xlabel(xlabel)
-    if first:
-        ax.set_ylabel(ylabel)
 
 
 def _thinned(labels: list[str], most: int = 24) -> tuple[list[int], list[str]]:
@@ -378,6 +379,8 @@ def curves(
                 raise ValueError(f"bands の {name!r} に対応する曲線がありません。")
         _rulers(ax, floors or {}, marks or {})
         _frame(ax, title, xlabel, ylabel, xlog=xlog, ylog=ylog)
+        if xlog and len(xs) <= 12:
+            ax.set_xticks(xs, [f"{x:.0f}" if x >= 10 else f"{x:g}" for x in xs])
         if len(lines) + len(floors or {}) + len(marks or {}) > 1:
             ax.legend()
         return _finish(picture)
@@ -439,10 +442,11 @@ def _frame(
     ax.set_title(title)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
-    for log, axis in ((xlog, "x"), (ylog, "y")):
+    for log, axis in ((xlog, ax.xaxis), (ylog, ax.yaxis)):
         if log:
-            getattr(ax, f"set_{axis}scale")("log")
-            getattr(ax, f"{axis}axis").set_major_formatter(lambda v, _: f"{v:g}")
+            getattr(ax, f"set_{axis.axis_name}scale")("log")
+            axis.set_major_formatter(lambda v, _: f"{v:g}")
+            axis.set_minor_formatter(lambda v, _: "")
     ax.grid(axis="both", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
 
@@ -483,7 +487,8 @@ def bars(
             )
             if numbers and len(values) * len(groups) <= 24:
                 texts = [fmt(v, digits) for v in values]
-                ax.bar_label(drawn, texts, padding=1.5, fontsize=7)
+                box = {"fc": "white", "ec": "none", "pad": 0.4, "alpha": 0.8}
+                ax.bar_label(drawn, texts, padding=2, fontsize=7, bbox=box)
         long = max(map(len, map(str, labels)), default=0) * len(labels) > 42
         ax.set_xticks(
             range(len(labels)),
