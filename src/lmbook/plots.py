@@ -536,24 +536,28 @@ def diagram(
             name: ((layer, -side) if across else (side, -layer))
             for name, (layer, side) in places.items()
         }
-        for start, end in arrows:
-            far = places[end][0] - places[start][0] > 1
-            bend = f"arc3,rad={0.45 if far and not across else 0.0}"
-            props = {"arrowstyle": "-|>", "color": "#444444", "connectionstyle": bend}
-            ax.annotate(
-                "",
-                at[end],
-                at[start],
-                arrowprops={**props, "shrinkA": 12, "shrinkB": 12},
-                gid=f"{start}→{end}",
-            )
+        drawn = {}
         for name, text in boxes.items():
             frame = {"boxstyle": "round,pad=0.35", "fc": "#eef3f8", "ec": "#3b6ea5"}
-            ax.text(
+            drawn[name] = ax.text(
                 *at[name], text, ha="center", va="center", size=8, bbox=frame, gid=name
             )
         ax.set_xlim(*_span([x for x, _ in at.values()], 0.6 if across else 1.0))
         ax.set_ylim(*_span([y for _, y in at.values()], 0.6))
+        picture.draw_without_rendering()  # the boxes get their sizes
+        for start, end in arrows:
+            far = places[end][0] - places[start][0] > 1 and not across
+            props = {
+                "arrowstyle": "-|>",
+                "color": "#444444",
+                "connectionstyle": "bar,fraction=-0.75" if far else "arc3",
+                "patchA": drawn[start].get_bbox_patch(),
+                "patchB": drawn[end].get_bbox_patch(),
+                "shrinkA": 1,
+                "shrinkB": 1,
+            }
+            name = f"{start}→{end}"
+            ax.annotate("", at[end], at[start], arrowprops=props, gid=name)
         return _finish(picture)
 
 

@@ -228,7 +228,7 @@ def _normal(kept: Sequence[float]) -> Numbers:
     total = 0.0
     for q in kept:
         total += q
-    return [q / total for q in kept]
+    return [q / total if total else 0.0 for q in kept]
 
 
 def _top_p(probabilities: Numbers, p: float, *, short: bool = False) -> Numbers:
@@ -276,7 +276,7 @@ def top_p(answer: Any) -> Result:
             lambda q, p: sorted(_top_p(q, p), reverse=True),
         ),
     ]
-    return check("演習6", answer, against(_top_p, *DISTRIBUTIONS, known=_safe(known)))
+    return check("演習6", answer, against(_top_p, *DISTRIBUTIONS, known=known))
 
 
 def min_p(answer: Any) -> Result:
@@ -307,22 +307,7 @@ def min_p(answer: Any) -> Result:
         ([0.125, 0.5, 0.25, 0.125], 0.3),
         ([0.25, 0.25, 0.5], 0.125),
     )
-    return check("演習7", answer, against(reference, *cases, known=_safe(known)))
-
-
-def _safe(known: Sequence[Known]) -> list[Known]:
-    """``known`` with None where a wrong way has no answer (it divides by 0)."""
-
-    def guarded(wrong: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*inputs: Any) -> Any:
-            try:
-                return wrong(*inputs)
-            except ZeroDivisionError:
-                return None
-
-        return run
-
-    return [Known(k.hint, k.message, guarded(k.wrong)) for k in known]
+    return check("演習7", answer, against(reference, *cases, known=known))
 
 
 # --- the model ----------------------------------------------------------------
