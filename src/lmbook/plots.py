@@ -545,12 +545,14 @@ def diagram(
         ax.set_xlim(*_span([x for x, _ in at.values()], 0.6 if across else 1.0))
         ax.set_ylim(*_span([y for _, y in at.values()], 0.6))
         picture.draw_without_rendering()  # the boxes get their sizes
+        side = 0.75  # of the far arrows: right and left in turn
         for start, end in arrows:
             far = places[end][0] - places[start][0] > 1 and not across
+            side = -side if far else side
             props = {
                 "arrowstyle": "-|>",
                 "color": "#444444",
-                "connectionstyle": "bar,fraction=-0.75" if far else "arc3",
+                "connectionstyle": f"bar,fraction={side}" if far else "arc3",
                 "patchA": drawn[start].get_bbox_patch(),
                 "patchB": drawn[end].get_bbox_patch(),
                 "shrinkA": 1,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmbook.repro import NG, OK, fmt, max_difference
+from lmbook.repro import NG, OK, max_difference
 
 Probe = Callable[[Any], None]
 TIMEOUT = 5.0  # seconds a reader's function may take
@@ -209,19 +209,15 @@ def _compare(
     known: Sequence[Known],
     tol: float,
 ) -> None:
-    shown = "、".join(show(x) for x in inputs)
+    shown = "、".join(show(x) for x in inputs if not callable(x))
     if got is None:
         raise Mistake(
             "no-return", f"値が返っていません。return を書きます（入力 {shown}）。"
         )
-    right = _agree(got, expected, tol)  # some inputs do not tell wrong from right
     for wrong in known:
-        if not right and _agree(got, wrong.wrong(*copy.deepcopy(inputs)), tol):
-            text = (
-                f"{wrong.message}入力 {shown} の正しい値は {show(expected)}、"
-                f"受け取った値は {show(got)} です。"
-            )
-            raise Mistake(wrong.hint, text)
+        mistaken = wrong.wrong(*copy.deepcopy(inputs))
+        if _agree(got, mistaken, tol) and not _agree(mistaken, expected, tol):
+            raise Mistake(wrong.hint, f"{wrong.message}{_values(shown, expected, got)}")
     tensor = hasattr(expected, "dtype")
     if tensor != hasattr(got, "dtype") or isinstance(expected, bool) != isinstance(
         got, bool
@@ -239,11 +235,13 @@ def _compare(
     if not _agree(got, expected, tol):
         hint = "nan" if math.isnan(_difference(got, expected)) else "value"
         what = "NaN が出ました。" if hint == "nan" else "値がちがいます。"
-        text = (
-            f"{what}入力 {shown} の正しい値は {show(expected)}、"
-            f"受け取った値は {show(got)} です。"
-        )
-        raise Mistake(hint, text)
+        raise Mistake(hint, what + _values(shown, expected, got))
+
+
+def _values(shown: str, expected: Any, got: Any) -> str:
+    return (
+        f"入力 {shown} の正しい値は {show(expected)}、受け取った値は {show(got)} です。"
+    )
 
 
 def _difference(a: Any, b: Any) -> float:
@@ -260,9 +258,12 @@ def _agree(a: Any, b: Any, tol: float) -> bool:
 
 
 def show(x: Any, most: int = 120) -> str:
-    """A value in one short line."""
-    try:
-        text = fmt(x).replace("\n", "")
-    except (TypeError, ValueError):
-        text = repr(x)
+    """A value in one short line: numbers to four significant digits."""
+    text = _shown(x.tolist() if hasattr(x, "tolist") else x)
     return text if len(text) <= most else text[:most] + "…"
+
+
+def _shown(x: Any) -> str:
+    if isinstance(x, (list, tuple)):
+        return f"[{', '.join(map(_shown, x))}]"
+    return f"{x:.4g}" if isinstance(x, float) else repr(x)
