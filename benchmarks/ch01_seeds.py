@@ -65,15 +65,18 @@ def overfit(seeds: int) -> list[dict[str, Any]]:
     for name in ("MIX12", "ORDER6"):
         for label, make in NAMES.items():
             losses = [trained_loss(make, name, DIM, s) for s in range(seeds)]
-            pairs = LESSON.next_pairs(corpus(name)[3], views[label])
-            floor = LESSON.conditional_entropy(pairs)
+            seen, ordered = (
+                LESSON.conditional_entropy(LESSON.next_pairs(corpus(name)[3], view))
+                for view in (views[label], tuple)
+            )
             rows.append(
                 {
                     "corpus": name,
                     "model": label,
                     "mean": mean(losses),
                     "sd": spread(losses),
-                    "floor": floor,
+                    "floor": seen,
+                    "prefix_floor": ordered,
                 }
             )
     return rows

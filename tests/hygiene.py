@@ -157,12 +157,13 @@ def cell_size(notebook: Any) -> list[str]:
     """Cells and functions that fit on a screen, lines that fit on paper."""
     faults = []
     for cell in code(notebook):
-        lines = cell.source.split("\n")
+        lines = [x for x in cell.source.split("\n") if x.strip()]
         nodes = list(ast.walk(ast.parse(cell.source)))
         defs = [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
         limit = MAX_DEF_LINES if defs else MAX_LINES
-        if len(lines) > limit:
-            faults.append(f"cell {cell.id}: {len(lines)} lines, at most {limit}")
+        filled = sum(1 for line in lines if line.strip())
+        if filled > limit:
+            faults.append(f"cell {cell.id}: {filled} filled lines, at most {limit}")
         for line in lines:
             if columns(line) > MAX_COLUMNS:
                 faults.append(f"cell {cell.id}: {columns(line)} columns: {line}")

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from helpers import cell, markdown, notebook
+from helpers import cell, markdown, notebook, quick_run
 from nbformat.v4 import new_output
 
+from lmbook import chapters
 from lmbook.press import run
 from lmbook.press.editions import EditionError, check, cut, split
 
@@ -211,3 +212,15 @@ def test_markers_in_markdown() -> None:
 def test_another_edition_is_refused() -> None:
     with pytest.raises(ValueError, match="not 'web'"):
         split(chapter(), "web")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", chapters.every(), ids=lambda p: p.stem)
+def test_a_student_can_run_all(path: Any) -> None:
+    def cut_answers(content: Any) -> None:
+        content.cells = split(content, "student", path.name).cells
+
+    done = quick_run(path, cut_answers)  # raises for the first cell with an error
+    assert "未完成" in str(done)
+    assert "# BEGIN SOLUTION\n" not in "".join(c.source for c in done.cells)
+    streams = [o for c in done.cells for o in c.get("outputs", []) if "name" in o]
+    assert {o.name for o in streams} == {"stdout"}

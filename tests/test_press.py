@@ -388,6 +388,8 @@ def test_parameters_take_the_defaults_type(
         (["n=True"], "not a value of type int"),
         (["n=abc"], "not a value of type int"),
         (["n="], "not a value of type int"),
+        (["n=0,1"], "not a value of type int"),
+        (["n={[]}"], "not a value of type int"),
         (["quick=1"], "not a value of type bool"),
         (["lr=fast"], "not a value of type float"),
         (["n"], "'n' is not name=value"),

@@ -37,7 +37,8 @@ def every() -> list[Path]:
 def definitions(source: str) -> str:
     """``source`` with every statement blanked that is not a definition.
 
-    Kept: imports, functions, classes and UPPER_CASE constants. Line numbers stay.
+    Kept: imports, functions, classes, UPPER_CASE constants and exercise answers
+    (``name_ex = …``). Line numbers stay.
     """
     keep: set[int] = set()
     for node in ast.parse(source).body:
@@ -54,11 +55,17 @@ def _decorators(node: ast.stmt) -> list[ast.expr]:
 
 def _defines(node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign):
-        return all(isinstance(t, ast.Name) and t.id.isupper() for t in node.targets)
+        return all(_constant(target) for target in node.targets)
     if isinstance(node, ast.AnnAssign):
-        return isinstance(node.target, ast.Name) and node.target.id.isupper()
+        return _constant(node.target)
     kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
     return isinstance(node, kinds)
+
+
+def _constant(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and (
+        target.id.isupper() or target.id.endswith("_ex")
+    )
 
 
 def source(notebook: Path) -> str:

@@ -120,13 +120,13 @@ def query_mask(answer: Any) -> Result:
             lambda h, m, f: f(mean(h)) * m[..., None],
         ),
     ]
-    mask = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1]])
-    probe = against(reference, (_hidden(2, 4, 3), mask, mixer), known=known)
+    mask = torch.tensor([[0, 1, 1, 0]])
+    probe = against(reference, (_hidden(1, 4, 2), mask, mixer), known=known)
     return check("演習3", answer, probe)
 
 
 def _mixer() -> nn.Module:
-    mixer = nn.Linear(3, 3).double().requires_grad_(False)
+    mixer = nn.Linear(2, 2).double().requires_grad_(False)
     nn.init.eye_(mixer.weight)
     nn.init.ones_(mixer.bias)
     return mixer
@@ -148,12 +148,12 @@ def leak(answer: Any) -> Result:
         (set(), "none", "一つは漏れています。割る数がどこから来るか見ます。"),
         (
             {"mixer_a", "mixer_b"},
-            "cummax",
+            "cummax-too",
             "mixer_b は合っています。mixer_a の cummax は未来を見ません。",
         ),
         (
             {"mixer_b", "mixer_c"},
-            "shift",
+            "shift-too",
             "mixer_b は合っています。mixer_c が見るのは一つ前です。",
         ),
     ]
