@@ -272,7 +272,19 @@ def markdown_rules(notebook: Any) -> list[str]:
         for pattern, what in rules.items():
             if re.search(pattern, text, re.MULTILINE):
                 faults.append(f"cell {cell.id}: {what}")
+        for row in _rows(text):
+            if row.count("&") > 1 and "\\quad" not in row:
+                faults.append(
+                    f"cell {cell.id}: no \\quad between columns: {row.strip()}"
+                )
     return faults
+
+
+def _rows(text: str) -> list[str]:
+    """The rows of every aligned and cases environment."""
+    pattern = r"\\begin\{(aligned|cases)\}(.*?)\\end\{\1\}"
+    inside = re.findall(pattern, text, re.DOTALL)
+    return [row for _, body in inside for row in body.split(r"\\")]
 
 
 def paragraphs(text: str) -> list[list[str]]:

@@ -49,6 +49,7 @@ def good() -> Any:
         markdown("one", "## 第1時 はじめ\n\n" + "\n\n".join(heads[:5])),
         ("def", 'SIZE = 2\n\n\ndef f(x):\n    """二倍。"""\n    return SIZE * x'),
         ("run", "print(f(0.25))"),
+        markdown("formula", r"$$\begin{aligned}a &= b \quad & c &= d\end{aligned}$$"),
         markdown("note", "値は 0.5 です。なぜでしょうか。それは何か。\n\n- 箇条書き"),
         markdown("two", "## 第2時 つぎ\n\n" + "\n\n".join(heads[5:])),
         ("draw", "show()"),
@@ -184,6 +185,10 @@ BAD = [
     (hygiene.markdown_rules, said(r"$a\!b$ です。")),
     (hygiene.markdown_rules, said(r"$a\;b$ です。")),
     (hygiene.markdown_rules, said("$$a \\tag{1}$$")),
+    (
+        hygiene.markdown_rules,
+        said(r"$$\begin{aligned}a &= b & c &= d\end{aligned}$$"),
+    ),
     (hygiene.markdown_rules, said("> | a | b |\n> | --- | --- |")),
     (hygiene.one_line_paragraphs, said("一行めです。\n二行めです。")),
     (hygiene.polite, said("これは例だ。")),

@@ -179,15 +179,34 @@ def test_the_chapter_process_tells_its_parent(
     good = save(tmp_path / "01_x.ipynb", notebook(("a", "1"), ("b", "2")))
     bad = save(tmp_path / "02_x.ipynb", notebook(("a", "1"), ("b", "1 / 0")))
     out = str(tmp_path / "out.ipynb")
+
+    def told() -> Any:
+        last = capsys.readouterr().out.splitlines()[-1]
+        return json.loads(last.removeprefix(run.EVENT))
+
     assert run.main([str(good), out, "{}"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {}
+    assert told() == {}
     assert run.main([str(bad), out, "{}"]) == 1
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert told == {"cell": "b", "error": "ZeroDivisionError: division by zero"}
+    assert told() == {"cell": "b", "error": "ZeroDivisionError: division by zero"}
     assert not Path(out).exists()
     bad.write_text("{", encoding="utf-8")
     assert run.main([str(bad), out, "{}"]) == 1
     assert "is not a notebook" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell script")
+def test_a_process_that_ends_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\necho a stray line\nexit 7\n", encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setattr(run.sys, "executable", str(script))
+    path = save(tmp_path / "01_x.ipynb", notebook(("a", "1")))
+    said: list[str] = []
+    (result,) = run.run([path], tmp_path / "out", say=said.append)
+    assert result.error == "the process ended without a result"
+    assert said[0] == "a stray line"
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -338,6 +357,27 @@ def test_accept_refuses_all_or_nothing(reason: str, tmp_path: Path) -> None:
     assert reason in str(caught.value)
     assert "02_x.ipynb" in str(caught.value)
     assert (good.read_bytes(), bad.read_bytes()) == before
+
+
+def test_accept_writes_nothing_when_a_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [
+        committed(tmp_path, executed(stream("a\n")), f"0{i}_x.ipynb") for i in (1, 2)
+    ]
+    before = [p.read_bytes() for p in paths]
+    write = Path.write_text
+
+    def full(self: Path, *given: Any, **how: Any) -> int:
+        if "02_x" in self.name:
+            raise OSError("no space left")
+        return write(self, *given, **how)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="no space left"):
+        accept(paths, tmp_path / "out")
+    assert [p.read_bytes() for p in paths] == before
+    assert sorted(paths[0].parent.iterdir()) == paths
 
 
 def test_accept_refuses_what_is_missing_or_stale(tmp_path: Path) -> None:

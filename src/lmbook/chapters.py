@@ -20,7 +20,7 @@ def path(chapter: str) -> Path:
             f"教材のフォルダ {NOTEBOOKS} が見つかりません。"
             "プロジェクトのフォルダで make book を実行してください。"
         )
-    found = sorted(NOTEBOOKS.glob(f"{chapter}_*.ipynb"))
+    found = [p for p in every() if p.name[:2] == chapter]
     if len(found) != 1:
         legal = "・".join(p.name[:2] for p in every())
         raise FileNotFoundError(
@@ -38,15 +38,33 @@ def definitions(source: str) -> str:
     """``source`` with every statement blanked that is not a definition.
 
     Kept: imports, functions, classes, UPPER_CASE constants and exercise answers
-    (``name_ex = …``). Line numbers stay.
+    (``name_ex = …``), each with its comments. Line numbers stay. IPython's own
+    statements (``%time``, ``!ls``, a whole ``%%cell``) are no definitions. Raises
+    SyntaxError.
     """
-    keep: set[int] = set()
-    for node in ast.parse(source).body:
-        if _defines(node):
-            first = min([node.lineno, *(d.lineno for d in _decorators(node))])
-            keep.update(range(first, (node.end_lineno or node.lineno) + 1))
-    lines = source.splitlines()
-    return "\n".join(line if i in keep else "" for i, line in enumerate(lines, 1))
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        source = TransformerManager().transform_cell(source)
+        body = ast.parse(source).body
+    lines = source.split("\n")  # not splitlines: Python's lines end only here
+    kept = [""] * len(lines)
+    ends = [line for node in body for line in {node.lineno, node.end_lineno}]
+    for node in body:
+        if not _defines(node):
+            continue
+        first = min([node.lineno, *(d.lineno for d in _decorators(node))])
+        last = node.end_lineno or first
+        part = lines[first - 1 : last]
+        if ends.count(last) > 1:  # another statement on this line; columns are bytes
+            part[-1] = part[-1].encode()[: node.end_col_offset].decode()
+        if ends.count(first) > 1:
+            part[0] = part[0].encode()[node.col_offset :].decode()
+        for i, line in enumerate(part, first - 1):
+            kept[i] = f"{kept[i]}; {line}" if kept[i] else line
+    return "\n".join(kept)
 
 
 def _decorators(node: ast.stmt) -> list[ast.expr]:
@@ -58,8 +76,8 @@ def _defines(node: ast.stmt) -> bool:
         return all(_constant(target) for target in node.targets)
     if isinstance(node, ast.AnnAssign):
         return _constant(node.target)
-    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
-    return isinstance(node, kinds)
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return isinstance(node, (ast.Import, ast.ImportFrom, *functions))
 
 
 def _constant(target: ast.expr) -> bool:
@@ -69,13 +87,23 @@ def _constant(target: ast.expr) -> bool:
 
 
 def source(notebook: Path) -> str:
-    """The definitions of all code cells of ``notebook``, as one module's text."""
+    """The definitions of all code cells of ``notebook``, as one module's text.
+
+    Raises SyntaxError, in Japanese, for a cell that is not Python.
+    """
     import nbformat
 
-    cells = nbformat.read(notebook, as_version=4).cells
-    return "\n\n".join(
-        definitions(cell.source) for cell in cells if cell.cell_type == "code"
-    )
+    parts = []
+    for cell in nbformat.read(notebook, as_version=4).cells:
+        if cell.cell_type == "code":
+            try:
+                parts.append(definitions(cell.source))
+            except SyntaxError as error:
+                raise SyntaxError(
+                    f"{notebook.name} のセル {cell.get('id')} の {error.lineno} 行目が"
+                    f" Python として読めません: {error.msg}"
+                ) from error
+    return "\n\n".join(parts)
 
 
 def load(chapter: str, notebook: Path | None = None) -> ModuleType:
@@ -93,13 +121,13 @@ def load(chapter: str, notebook: Path | None = None) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = f"<{file.name}>"
     module.__dict__["__text__"] = text
-    lines = text.splitlines(keepends=True)
+    lines = [f"{line}\n" for line in text.split("\n")]
     linecache.cache[module.__file__] = (len(text), None, lines, module.__file__)
     sys.modules[name] = module
     try:
         exec(compile(text, module.__file__, "exec"), module.__dict__)
     except BaseException:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
         raise
     return module
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -21,12 +21,13 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PathCollection
+from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.text import Text
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.ticker import FixedLocator
 
 from lmbook.repro import fmt
 
@@ -68,6 +69,7 @@ def _style() -> dict[str, Any]:
     return {
         "font.family": [FAMILY, "DejaVu Sans"],
         "font.size": 9.0,
+        "text.parse_math": False,  # a token may hold dollar signs
         "axes.titlesize": 10.0,
         "axes.titleweight": "bold",
         "axes.unicode_minus": False,
@@ -115,27 +117,44 @@ def _finish(picture: Picture) -> Picture:
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Glyph .* missing")
-        picture.savefig(buffer, format="png", metadata={"Software": None})
+        try:
+            picture.savefig(buffer, format="png", metadata={"Software": None})
+        except UserWarning as warning:
+            code = int(str(warning).split()[1])
+            raise ValueError(
+                f"図に書けない文字 {chr(code)!r}（U+{code:04X}）があります。"
+            ) from warning
     picture.png = buffer.getvalue()
     picture.description = describe(picture)
     return picture
 
 
 def _array(name: str, values: Any, dimensions: int) -> np.ndarray[Any, Any]:
-    """``values`` as float64. Ragged rows (row t of t+1 numbers) become masked NaN."""
-    if hasattr(values, "tolist"):
-        values = values.tolist()
-    rows = [v.tolist() if hasattr(v, "tolist") else v for v in values]
-    if dimensions == 2:
-        wide = max((len(r) for r in rows), default=0)
-        rows = [[*r, *[np.nan] * (wide - len(r))] for r in rows]
-    array = np.array(rows, dtype=float)
+    """``values`` as float64. A triangle (row t of t+1 numbers) is filled with NaN."""
+    rows = _plain(values)
+    if dimensions == 2 and isinstance(rows, list):
+        wide = [len(r) if isinstance(r, list) else 0 for r in rows]
+        if wide == list(range(1, len(rows) + 1)):
+            rows = [[*r, *[np.nan] * (len(rows) - len(r))] for r in rows]
+    try:
+        array = np.array(rows, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} は長さのそろった数の並びです。") from error
     if array.ndim != dimensions or array.size == 0:
         raise ValueError(
             f"{name} は空でない {dimensions} 次元の数です"
             f"（受け取った形: {array.shape}）。"
         )
     return array
+
+
+def _plain(values: Any) -> Any:
+    """Arrays, tuples and lists, however nested, as lists; a number as it is."""
+    if hasattr(values, "tolist"):
+        return values.tolist()
+    if isinstance(values, Iterable) and not isinstance(values, str):
+        return [_plain(v) for v in values]
+    return values
 
 
 def _labels(name: str, labels: Sequence[str] | None, count: int) -> list[str]:
@@ -194,6 +213,9 @@ def cosines(vectors: Any) -> np.ndarray[Any, Any]:
     """
     rows = _array("vectors", vectors, 2)
     norms = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    if not np.isfinite(norms).all():
+        bad = int(np.argmin(np.isfinite(norms)))
+        raise ValueError(f"vectors の {bad} 行目に、有限でない数があります。")
     if not np.all(norms > 0):
         bad = int(np.argmin(norms))
         raise ValueError(f"vectors の {bad} 行目が零ベクトルで、向きがありません。")
@@ -218,7 +240,7 @@ def panels(
 
     ``scale``: ``"weight"`` 0..1, ``"cosine"`` -1..1, ``"amount"`` 0..max,
     ``"signed"`` -max..max. ``causal`` draws the places above the diagonal (and
-    every NaN) as not allowed. ``numbers`` writes the values into the cells
+    every NaN or infinity) as not allowed. ``numbers`` writes the values into the cells
     (default: where they fit). Raises ValueError for a wrong label count, an
     unknown scale or a ragged matrix that is not a map.
     """
@@ -269,7 +291,7 @@ def panels(
 
 def _limits(scale: str, arrays: Any) -> tuple[float, float]:
     _, low, high = SCALES[scale]
-    top = max((float(np.nanmax(np.abs(a))) for a in arrays), default=1.0) or 1.0
+    top = max(float(np.abs(a[np.isfinite(a)]).max(initial=0)) for a in arrays) or 1.0
     if high is None:
         high = top
     return (-high if low is None else low), high
@@ -282,15 +304,15 @@ def _map(
     image = ax.imshow(
         np.ma.masked_invalid(a), cmap=cmap, vmin=low, vmax=high, aspect="auto"
     )
-    for i, j in np.argwhere(np.isnan(a)):
-        ax.add_patch(
-            Rectangle(
-                (j - 0.5, i - 0.5), 1, 1, hatch="///", fill=False, ec="#bdbdbd", lw=0
-            )
-        )
+    square = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)]) - 0.5
+    forbidden = np.argwhere(~np.isfinite(a))[:, ::-1]
+    if len(forbidden):  # one patch: 64 x 64 of them would take seconds
+        squares = [Path(square + place, closed=True) for place in forbidden]
+        path = Path.make_compound_path(*squares)
+        ax.add_patch(PathPatch(path, hatch="///", fill=False, ec="#bdbdbd", lw=0))
     if size:
         for (i, j), value in np.ndenumerate(a):
-            if not np.isnan(value):
+            if np.isfinite(value):
                 ax.text(
                     j,
                     i,
@@ -351,8 +373,8 @@ def curves(
 
     ``floors`` are dotted horizontal lines with their value, ``marks`` dotted
     vertical ones, ``bands`` the low and high edges around the curve of that name;
-    ``points`` marks each value. Raises ValueError when x and y differ in length or
-    a band has no curve.
+    ``points`` marks each value. Raises ValueError when x, y and band differ in
+    length or a band has no curve.
     """
     if not lines:
         raise ValueError("lines が空です。1本以上の曲線が必要です。")
@@ -370,9 +392,12 @@ def curves(
                 markersize=4,
             )
             if name in (bands or {}):
-                low, high = (bands or {})[name]
+                low, high = (_array(name, edge, 1) for edge in (bands or {})[name])
+                if not len(low) == len(high) == len(xs):
+                    raise ValueError(f"{name} の帯は、上下とも {len(xs)} 個の数です。")
+                colour = COLOURS[i % len(COLOURS)]
                 ax.fill_between(
-                    xs, low, high, color=COLOURS[i % len(COLOURS)], alpha=0.15, lw=0
+                    xs, low, high, color=colour, alpha=0.15, lw=0, gid=name
                 )
         for name in bands or {}:
             if name not in lines:
@@ -411,7 +436,7 @@ def loss_curves(
 
 
 def _curve(name: str, line: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    if isinstance(line, tuple) and len(line) == 2 and not np.isscalar(line[0]):
+    if isinstance(line, tuple) and len(line) == 2 and np.ndim(_plain(line[0])):
         xs, ys = (_array(name, part, 1) for part in line)
     else:
         ys = _array(name, line, 1)
@@ -424,13 +449,14 @@ def _curve(name: str, line: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, 
 def _rulers(ax: Axes, floors: Mapping[str, float], marks: Mapping[str, float]) -> None:
     for i, (name, y) in enumerate(floors.items()):
         ax.axhline(
-            y,
+            _plain(y),
             color=COLOURS[i % len(COLOURS)],
             linestyle=":",
             linewidth=1.3,
             label=f"{name} = {fmt(y)}",
         )
     for name, x in marks.items():
+        x = _plain(x)
         ax.axvline(
             x, color="#666666", linestyle=":", linewidth=1.0, label=f"{name} {x:g}"
         )
@@ -606,7 +632,8 @@ def describe(figure: Figure) -> str:
         head = f"図{number}" if len(panels_) > 1 else "図"
         title = ax.get_title() or "(無題)"
         lines.append(f"{head}: {title} | 横 {_axis(ax, 'x')} | 縦 {_axis(ax, 'y')}")
-        lines += [*_maps(ax), *_lines(ax), *_bars(ax), *_dots(ax), *_boxes(ax)]
+        lines += [*_maps(ax), *_lines(ax), *_bands(ax), *_bars(ax), *_dots(ax)]
+        lines += _boxes(ax)
         legend = ax.get_legend()
         if legend is not None:
             names = "、".join(t.get_text() for t in legend.get_texts())
@@ -614,7 +641,7 @@ def describe(figure: Figure) -> str:
     if len(lines) > MAX_LINES:
         rest = "".join(lines[MAX_LINES - 1 :])
         lines = [*lines[: MAX_LINES - 1], _short(rest)]
-    return "\n".join(lines)
+    return "\n".join(line.replace("\n", " ") for line in lines)
 
 
 def _short(text: str, most: int = 600) -> str:
@@ -623,20 +650,15 @@ def _short(text: str, most: int = 600) -> str:
 
 
 def _axis(ax: Axes, which: str) -> str:
-    label = getattr(ax, f"get_{which}label")()
-    log = getattr(ax, f"get_{which}scale")() == "log"
-    ticks: list[Text] = getattr(ax, f"get_{which}ticklabels")()
-    named = [t.get_text() for t in ticks if not _is_number(t.get_text())]
-    names = f"[{' '.join(named)}]" if named and not log else ""
-    return f"{label}{'（対数）' if log else ''}{names}" or "-"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return not text
-    return True
+    """Label, scale, and the names at the ticks where they say more than 0, 1, 2 …"""
+    axis = getattr(ax, f"{which}axis")
+    log = axis.get_scale() == "log"
+    names = ""
+    if isinstance(axis.get_major_locator(), FixedLocator) and not log:
+        named = [text.get_text() for text in axis.get_ticklabels()]
+        if named != [f"{place:g}" for place in axis.get_ticklocs()]:
+            names = f"[{' '.join(named)}]"
+    return f"{axis.get_label_text()}{'（対数）' if log else ''}{names}" or "-"
 
 
 def _numbers(values: np.ndarray[Any, Any]) -> str:
@@ -687,6 +709,20 @@ def _bars(ax: Axes) -> list[str]:
             heights = np.array([p.get_height() for p in drawn.patches])
             colour = to_hex(drawn.patches[0].get_facecolor())
             found.append(f"  棒「{drawn.get_label()}」{colour}: {_numbers(heights)}")
+    return found
+
+
+def _bands(ax: Axes) -> list[str]:
+    found = []
+    for band in ax.collections:
+        if isinstance(band, FillBetweenPolyCollection):
+            # Around the area: a corner, the low edge, a corner, the high edge back.
+            ys = [np.asarray(path.vertices)[:-1, 1] for path in band.get_paths()]
+            low = np.concatenate([y[1 : len(y) // 2] for y in ys])
+            high = np.concatenate([y[: len(y) // 2 : -1] for y in ys])
+            found.append(
+                f"  帯「{band.get_gid()}」: 下 {_numbers(low)} 上 {_numbers(high)}"
+            )
     return found
 
 

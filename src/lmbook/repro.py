@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,12 +21,14 @@ def setup(seed: int = 0) -> None:
     """Seed Python's ``random`` and register the course's fonts.
 
     Never imports torch. Raises TypeError or ValueError for a seed that is not an
-    int >= 0.
+    int from 0 to 2**64 - 1 (torch takes no larger one).
     """
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise TypeError(f"seed は整数で指定します（受け取った値: {seed!r}）。")
-    if seed < 0:
-        raise ValueError(f"seed は 0 以上で指定します（受け取った値: {seed}）。")
+    if not 0 <= seed < 2**64:
+        raise ValueError(
+            f"seed は 0 以上 2**64 未満で指定します（受け取った値: {seed}）。"
+        )
     random.seed(seed)
     from lmbook import plots
 
@@ -52,23 +54,25 @@ def setup_torch(seed: int = 0, dtype: str = "float64") -> None:
     torch.manual_seed(seed)
 
 
-def legal(name: str, value: object, allowed: Container[object] | type) -> None:
+def legal(name: str, value: object, allowed: Collection[object] | type) -> None:
     """Refuse an illegal chapter parameter by name, value and what is allowed.
 
     ``allowed`` is a type (``bool``), a ``range`` of ints, a tuple ``(low, high)``
-    of floats (both ends legal), or a list of the legal values.
+    of floats (both ends legal), or a list of the legal values (1 is not True).
     """
     if isinstance(allowed, type):
         good, text = type(value) is allowed, allowed.__name__
     elif isinstance(allowed, range):
         good = type(value) is int and value in allowed
-        text = f"{allowed[0]} から {allowed[-1]} までの整数"
+        step = f" {allowed.step} おきの" if allowed.step != 1 else ""
+        text = f"{allowed[0]} から {allowed[-1]} までの{step}整数"
     elif isinstance(allowed, tuple):
         low, high = allowed
         good = type(value) in (int, float) and low <= value <= high
         text = f"{low} から {high} までの数"
     else:
-        good, text = value in allowed, f"{allowed} のどれか"
+        same = [a for a in allowed if type(a) is type(value) and a == value]
+        good, text = bool(same), f"{allowed} のどれか"
     if not good:
         raise ValueError(
             f"パラメータ {name} は {text} で指定します（受け取った値: {value!r}）。"
@@ -92,29 +96,34 @@ def fmt(x: Any, digits: int = 4) -> str:
     return text.lstrip("-") if not text.strip("-0.") else text
 
 
-def _flat(x: Any) -> list[float]:
+def _flat(x: Any) -> tuple[list[float], tuple[Any, ...] | None]:
+    """The numbers of ``x`` in order, and its shape: one None a number."""
+    if hasattr(x, "tolist"):
+        x = x.tolist()
     if isinstance(x, (list, tuple)):
-        return [v for part in x for v in _flat(part)]
-    return [float(x)]
+        parts = [_flat(part) for part in x]
+        return [v for part, _ in parts for v in part], tuple(s for _, s in parts)
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"数ではありません: {x!r}。")
+    return [float(x)], None
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    if isinstance(x, (list, tuple)):
-        return (len(x), *(_shape(x[0]) if x else ()))
-    return ()
+def _size(shape: tuple[Any, ...] | None) -> tuple[int, ...]:
+    """``(None, None, None)`` as ``(3,)``; ragged parts count as the first one."""
+    return () if shape is None else (len(shape), *(_size(shape[0]) if shape else ()))
 
 
 def max_difference(a: Any, b: Any) -> float:
     """Largest ``|a - b|`` of two numbers, nested lists or tensors of one shape.
 
     NaN where either holds a NaN; equal infinities differ by 0. Raises ValueError
-    when the shapes differ.
+    when the shapes differ, TypeError for what is not a number.
     """
-    a, b = (x.tolist() if hasattr(x, "tolist") else x for x in (a, b))
-    if _shape(a) != _shape(b):
-        raise ValueError(f"形がちがいます: {_shape(a)} と {_shape(b)}。")
+    (xs, one), (ys, other) = _flat(a), _flat(b)
+    if one != other:
+        raise ValueError(f"形がちがいます: {_size(one)} と {_size(other)}。")
     worst = 0.0
-    for x, y in zip(_flat(a), _flat(b), strict=True):
+    for x, y in zip(xs, ys, strict=True):
         if math.isnan(x) or math.isnan(y):
             return math.nan
         if x != y:
@@ -127,7 +136,7 @@ def within(a: Any, b: Any, tol: float, what: str = "") -> None:
     head = f"{what}: " if what else ""
     try:
         difference = max_difference(a, b)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         print(f"{head}{error} {NG}")
         return
     if difference < tol or difference == 0.0:
@@ -186,14 +195,16 @@ def _cell(value: Any, digits: int) -> str:
     return fmt(value, digits).replace("|", "\\|").replace("\n", " ")
 
 
-def record(**results: float | Sequence[float]) -> None:
-    """Print a chapter's results as one JSON line, for experiments to read."""
-    rounded = {
-        name: [round(float(v), 4) + 0.0 for v in value]
-        if isinstance(value, Sequence)
-        else round(float(value), 4) + 0.0
-        for name, value in results.items()
-    }
+def record(**results: Any) -> None:
+    """Print a chapter's results as one JSON line, for experiments to read.
+
+    A result is a number, or a list or tensor of numbers.
+    """
+    rounded = {}
+    for name, value in results.items():
+        numbers, shape = _flat(value)
+        four = [round(v, 4) + 0.0 for v in numbers]
+        rounded[name] = four[0] if shape is None else four
     print(json.dumps(rounded))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmbook.press import compare, editions
-from lmbook.press.run import EXECUTED, read, write_text
+from lmbook.press.run import EXECUTED, read
 from lmbook.repro import NG
 
 
@@ -33,8 +33,15 @@ def accept(notebooks: Iterable[Path], executed: Path = EXECUTED) -> list[Path]:
     if faults:
         raise AcceptError("nothing was accepted\n" + "\n".join(faults))
     changed = [p for p, t in texts.items() if p.read_text(encoding="utf-8") != t]
-    for path in changed:
-        write_text(path, texts[path])
+    parts = {path: path.with_name(f".{path.name}.accept") for path in changed}
+    try:
+        for path, part in parts.items():
+            part.write_text(texts[path], encoding="utf-8", newline="\n")
+        for path, part in parts.items():
+            part.replace(path)
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
     return changed
 
 

@@ -35,6 +35,8 @@ BUILD = chapters.ROOT / "build"
 EXECUTED = BUILD / "executed"
 CELL_SECONDS = 300
 START_SECONDS = 120
+#: Begins each line by which a chapter's process speaks to its parent.
+EVENT = "lmbook-event "
 
 FIXED = {
     "OMP_NUM_THREADS": "1",
@@ -263,7 +265,10 @@ def _one(
         )
         assert process.stdout is not None
         for line in process.stdout:
-            event = json.loads(line)
+            if not line.startswith(EVENT):
+                say(line.rstrip("\n"))
+                continue
+            event = json.loads(line.removeprefix(EVENT))
             if "of" in event:
                 passed = f"{time.monotonic() - start:.0f} s"
                 say(f"{notebook.stem}: cell {event['at']} of {event['of']}, {passed}")
@@ -286,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
 
     def tell(event: dict[str, Any]) -> None:
-        print(json.dumps(event), flush=True)
+        print(EVENT + json.dumps(event), flush=True)
 
     def progress(at: int, of: int) -> None:
         tenth = max(1, of // 10)

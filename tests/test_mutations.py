@@ -1,0 +1,42 @@
+"""The gate's self-test on the chapters: five faults planted in each one's source.
+
+Each is judged by two quick runs, without it and with it, and must show first in the
+expected cell.
+"""
+
+import pytest
+from helpers import caught_at, replace
+
+from lmbook import chapters
+
+#: chapter -> (cell, old text, new text, the cell where the change must show)
+MUTATIONS = {
+    "01": [
+        (
+            "causal-mean-def",
+            "torch.tril(hidden.new_ones(T, T))",
+            "hidden.new_ones(T, T)",
+            "cumsum",
+        ),
+        ("train-def", "optimizer.zero_grad()", "pass", "overfit-run"),
+        ("current-def", "padding_idx)", "None)", "optimisers-claims"),
+        (
+            "no-future-def",
+            "hidden[:, t + 1 :], generator",
+            "0 * hidden",
+            "no-future-run",
+        ),
+        ("entropy-def", "/ len(pairs)", "/ len(contexts)", "entropy-coin"),
+    ],
+}
+ROWS = [(chapter, *row) for chapter, rows in MUTATIONS.items() for row in rows]
+
+
+@pytest.mark.parametrize(("chapter", "cell", "old", "new", "where"), ROWS)
+def test_mutation_is_caught_where_it_shows(chapter, cell, old, new, where):
+    assert caught_at(chapters.path(chapter), replace(cell, old, new)) == where
+
+
+def test_every_chapter_has_five():
+    assert {p.name[:2] for p in chapters.every()} == set(MUTATIONS)
+    assert all(len(rows) == 5 for rows in MUTATIONS.values())
