@@ -396,9 +396,7 @@ def curves(
                 if not len(low) == len(high) == len(xs):
                     raise ValueError(f"{name} の帯は、上下とも {len(xs)} 個の数です。")
                 colour = COLOURS[i % len(COLOURS)]
-                ax.fill_between(
-                    xs, low, high, color=colour, alpha=0.15, lw=0, gid=name
-                )
+                ax.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0, gid=name)
         for name in bands or {}:
             if name not in lines:
                 raise ValueError(f"bands の {name!r} に対応する曲線がありません。")
@@ -565,8 +563,9 @@ def diagram(
         drawn = {}
         for name, text in boxes.items():
             frame = {"boxstyle": "round,pad=0.35", "fc": "#eef3f8", "ec": "#3b6ea5"}
+            x, y = at[name]
             drawn[name] = ax.text(
-                *at[name], text, ha="center", va="center", size=8, bbox=frame, gid=name
+                x, y, text, ha="center", va="center", size=8, bbox=frame, gid=name
             )
         ax.set_xlim(*_span([x for x, _ in at.values()], 0.6 if across else 1.0))
         ax.set_ylim(*_span([y for _, y in at.values()], 0.6))

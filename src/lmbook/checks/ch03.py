@@ -54,7 +54,8 @@ def _node(
             node = answer(leaf)
             _is_node(node, make, x)
             if leaf.data != x:
-                raise Mistake("in-place", f"入力 x = {fmt(x)} の data を書きかえています。")
+                text = f"入力 x = {fmt(x)} の data を書きかえています。"
+                raise Mistake("in-place", text)
             if not abs(node.data - forward(x)) < 1e-12:
                 raise Mistake(
                     "forward",
@@ -88,7 +89,10 @@ def _slope(
     expected = slope(x)
     if abs(got - expected) < 1e-9:
         return
-    told = f"x = {fmt(x)} の正しい勾配は {fmt(expected)}、受け取った勾配は {fmt(got)} です。"
+    told = (
+        f"x = {fmt(x)} の正しい勾配は {fmt(expected)}、"
+        f"受け取った勾配は {fmt(got)} です。"
+    )
     for hint, message, wrong in known:
         if abs(got - wrong(x)) < 1e-9:
             raise Mistake(hint, message + told)
@@ -258,7 +262,7 @@ def top_p(answer: Any) -> Result:
         Known(
             "not-normal",
             "残したものの和が 1 になっていません。",
-            lambda q, p: [a if b else 0.0 for a, b in zip(q, _top_p(q, p), strict=True)],
+            lambda q, p: [a * (b > 0) for a, b in zip(q, _top_p(q, p), strict=True)],
         ),
         Known(
             "short",
@@ -303,7 +307,7 @@ def min_p(answer: Any) -> Result:
         ),
     ]
     cases = (
-        ([0.125, 0.5, 0.25, 0.125], 0.5),
+        ([0.4, 0.2, 0.3, 0.1], 0.5),
         ([0.125, 0.5, 0.25, 0.125], 0.3),
         ([0.25, 0.25, 0.5], 0.125),
     )
@@ -331,10 +335,9 @@ def _attention(
         size = math.sqrt(len(query)) if scale else 1.0
         scores = [chapter.dot(query, key) / size for key in keys]
         allowed = [i <= t + shift for i in range(len(keys))]
-        if mask == "before":
-            scores = [z if a else -math.inf for z, a in zip(scores, allowed, strict=True)]
-        if mask == "zero":
-            scores = [z if a else 0.0 for z, a in zip(scores, allowed, strict=True)]
+        shut = {"before": -math.inf, "zero": 0.0}.get(mask)
+        if shut is not None:
+            scores = [z if a else shut for z, a in zip(scores, allowed, strict=True)]
         weights = chapter.softmax(scores)
         if mask == "after":
             weights = [w if a else 0.0 for w, a in zip(weights, allowed, strict=True)]
@@ -409,7 +412,7 @@ def perplexity(answer: Any) -> Result:
                 "loss": (loss(name), "損失のままです。e の損失乗にします。"),
                 "total": (
                     math.exp(loss(name) * (len(name) + 1)),
-                    "名前全体の罰の和を使っています。1 トークンあたりの平均を使います。",
+                    "名前全体の罰の和です。1 トークンあたりの平均を使います。",
                 ),
                 "base-2": (2 ** loss(name), "損失の単位は nat です。底は e です。"),
                 "inverse": (
@@ -421,9 +424,10 @@ def perplexity(answer: Any) -> Result:
                 if abs(got - value) < 1e-9:
                     raise Mistake(hint, message)
             if not abs(got - math.exp(loss(name))) < 1e-9:
+                right = fmt(math.exp(loss(name)))
                 raise Mistake(
                     "value",
-                    f"値がちがいます。「{name}」の正しい値は {fmt(math.exp(loss(name)))}、"
+                    f"値がちがいます。「{name}」の正しい値は {right}、"
                     f"受け取った値は {fmt(got)} です。",
                 )
 
