@@ -246,6 +246,10 @@ def test_the_probe_is_another_cpu_and_sees_descriptions(tmp_path: Path) -> None:
     bad = suite.probe_one(save(tmp_path / "01_x.ipynb", made), tmp_path)
     assert bad.differences == 1
     assert "blue" in bad.log
+    for found in made.cells:
+        found.outputs, found.execution_count = [], None
+    stripped = suite.probe_one(save(tmp_path / "01_x.ipynb", made), tmp_path)
+    assert stripped.differences == 2
 
 
 # The doctor

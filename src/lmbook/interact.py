@@ -29,8 +29,9 @@ def interact(draw: Callable[..., Any], **controls: Any) -> Any:
     }
     for name in controls:
         if name not in defaults:
+            called = getattr(draw, "__name__", type(draw).__name__)
             raise ValueError(
-                f"{name!r} は {draw.__name__} の既定値つき引数ではありません。"
+                f"{name!r} は {called} の既定値つき引数ではありません。"
                 f"使えるのは {sorted(defaults)} です。"
             )
     if not live():

@@ -34,7 +34,7 @@ class Mistake(Exception):
 
 
 class _Stopped(BaseException):
-    """The answer ran too long; not an Exception, so no answer can catch it."""
+    """The answer ran too long; no ``except Exception`` of an answer catches it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,10 @@ class Known:
 
 
 def check(exercise: str, answer: Any, *probes: Probe) -> Result:
-    """Run ``probes`` on ``answer`` in order; the first mistake is the result."""
+    """Run ``probes`` on ``answer`` in order; the first mistake is the result.
+
+    Nothing an answer does comes out of here but KeyboardInterrupt.
+    """
     if answer is None:
         return Result(
             exercise, "unfinished", "未完成です。答えを書いてから実行します。"
@@ -75,19 +78,25 @@ def check(exercise: str, answer: Any, *probes: Probe) -> Result:
                 probe(answer)
     except Mistake as mistake:
         return Result(exercise, mistake.hint, mistake.message)
-    except NotImplementedError:
-        return Result(
-            exercise,
-            "unfinished",
-            "未完成です。raise NotImplementedError を答えに置きかえます。",
-        )
     except _Stopped:
         text = f"{TIMEOUT:g} 秒たっても終わりません。くり返しの条件を確かめます。"
         return Result(exercise, "timeout", text)
-    except (Exception, SystemExit) as error:
-        text = f"実行中に {type(error).__name__} が起きました: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if isinstance(error, NotImplementedError) and not error.args:
+            text = "未完成です。raise NotImplementedError を答えに置きかえます。"
+            return Result(exercise, "unfinished", text)
+        text = f"実行中に {type(error).__name__} が起きました: {_message(error)}"
         return Result(exercise, "error", text)
     return Result(exercise, "ok", "正解です。")
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "（内容を表示できません）"
 
 
 @contextlib.contextmanager
@@ -161,7 +170,7 @@ def value(
     """
 
     def probe(answer: Any) -> None:
-        if not isinstance(answer, type(expected)):
+        if not _same_type(answer, expected):
             raise Mistake(
                 "type", f"答えは{form}で書きます（受け取ったもの: {answer!r}）。"
             )
@@ -177,6 +186,13 @@ def value(
     return probe
 
 
+def _same_type(answer: Any, expected: Any) -> bool:
+    if isinstance(answer, bool) or isinstance(expected, bool):
+        return type(answer) is type(expected)
+    whole = isinstance(answer, int) and isinstance(expected, float)
+    return whole or isinstance(answer, type(expected))
+
+
 def callable_(answer: Any) -> None:
     """Refuse an answer that is not a function."""
     if not callable(answer):
@@ -186,7 +202,7 @@ def callable_(answer: Any) -> None:
 
 def _unchanged(before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
     for number, (a, b) in enumerate(zip(before, after, strict=True), 1):
-        if shape(a) != shape(b) or not _equal(a, b):
+        if not _equal(a, b):
             raise Mistake(
                 "in-place",
                 f"{number} 番目の引数を書きかえています。新しい値を作って返します。",
@@ -194,12 +210,22 @@ def _unchanged(before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    if not (hasattr(a, "tolist") or isinstance(a, (list, tuple, int, float))):
-        return True
-    try:
-        return not max_difference(a, b) > 0
-    except (TypeError, ValueError):
-        return bool(a == b)
+    """Whether plain values are the same; objects without any are taken to be."""
+    if hasattr(a, "tolist") and hasattr(b, "tolist"):
+        a, b = a.tolist(), b.tolist()
+    if isinstance(a, (list, tuple)):
+        return (
+            isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(_equal, a, b))
+        )
+    if isinstance(a, dict):
+        return (
+            isinstance(b, dict)
+            and list(a) == list(b)
+            and all(map(_equal, a.values(), b.values()))
+        )
+    if isinstance(a, (int, float, str, set)):
+        return bool(a == b or (a != a and b != b))
+    return True
 
 
 def _compare(
@@ -218,10 +244,7 @@ def _compare(
         mistaken = wrong.wrong(*copy.deepcopy(inputs))
         if _agree(got, mistaken, tol) and not _agree(mistaken, expected, tol):
             raise Mistake(wrong.hint, f"{wrong.message}{_values(shown, expected, got)}")
-    tensor = hasattr(expected, "dtype")
-    if tensor != hasattr(got, "dtype") or isinstance(expected, bool) != isinstance(
-        got, bool
-    ):
+    if _kind(got) != _kind(expected):
         names = type(expected).__name__, type(got).__name__
         raise Mistake("type", f"返す型は {names[0]} です（受け取った型: {names[1]}）。")
     if shape(got) != shape(expected):
@@ -229,11 +252,11 @@ def _compare(
             f"形は {shape(expected)} です（受け取った形: {shape(got)}、入力 {shown}）。"
         )
         raise Mistake("shape", text)
-    if tensor and got.dtype != expected.dtype:
+    if hasattr(expected, "dtype") and got.dtype != expected.dtype:
         text = f"dtype は {expected.dtype} です（受け取った dtype: {got.dtype}）。"
         raise Mistake("dtype", text)
     if not _agree(got, expected, tol):
-        hint = "nan" if math.isnan(_difference(got, expected)) else "value"
+        hint = "nan" if _has_nan(got, expected) else "value"
         what = "NaN が出ました。" if hint == "nan" else "値がちがいます。"
         raise Mistake(hint, what + _values(shown, expected, got))
 
@@ -244,15 +267,25 @@ def _values(shown: str, expected: Any, got: Any) -> str:
     )
 
 
-def _difference(a: Any, b: Any) -> float:
-    if hasattr(a, "detach"):
-        a = a.detach()
-    return max_difference(a, b)
+def _kind(x: Any) -> object:
+    if hasattr(x, "dtype"):
+        return "tensor"
+    plain = isinstance(x, (int, float, list, tuple)) and not isinstance(x, bool)
+    return "plain" if plain else type(x)
 
 
 def _agree(a: Any, b: Any, tol: float) -> bool:
     try:
-        return _difference(a, b) <= tol
+        return max_difference(a, b) <= tol
+    except ValueError:  # another shape
+        return False
+    except TypeError:  # not numbers
+        return type(a) is type(b) and bool(a == b)
+
+
+def _has_nan(a: Any, b: Any) -> bool:
+    try:
+        return math.isnan(max_difference(a, b))
     except (TypeError, ValueError):
         return False
 
@@ -266,4 +299,4 @@ def show(x: Any, most: int = 120) -> str:
 def _shown(x: Any) -> str:
     if isinstance(x, (list, tuple)):
         return f"[{', '.join(map(_shown, x))}]"
-    return f"{x:.4g}" if isinstance(x, float) else repr(x)
+    return f"{x + 0.0:.4g}" if isinstance(x, float) else repr(x)

@@ -18,16 +18,15 @@ TILE = (780, 660)
 CAPTION = 36
 
 
-def figures(notebooks: Iterable[Path]) -> list[tuple[str, Image.Image]]:
-    """``(chapter and cell id, picture)`` of each figure in reading order."""
+def figures(notebooks: Iterable[Path]) -> list[tuple[str, bytes]]:
+    """``(chapter and cell id, PNG)`` of each figure in reading order."""
     found = []
     for path in notebooks:
         for cell in read(path).cells:
             pictures = [o.data[PNG] for o in cell.get("outputs", []) if PNG in _data(o)]
             for number, png in enumerate(pictures, 1):
                 name = f"{path.stem[:2]} {cell.id}" + (f" {number}" * (number > 1))
-                image = Image.open(io.BytesIO(base64.b64decode(png)))
-                found.append((name, image.convert("RGB")))
+                found.append((name, base64.b64decode(png)))
     return found
 
 
@@ -45,8 +44,8 @@ def sheet(notebooks: Iterable[Path], folder: Path = FOLDER) -> list[Path]:
     for old in folder.glob("*.png"):
         old.unlink()
     found = figures(notebooks)
-    for name, image in found:
-        image.save(folder / f"{name.replace(' ', '-')}.png")
+    for name, png in found:
+        (folder / f"{name.replace(' ', '-')}.png").write_bytes(png)
     pages: list[Path] = []
     for start in range(0, len(found), COLUMNS * ROWS):
         path = folder / f"page-{len(pages) + 1:02}.png"
@@ -55,15 +54,15 @@ def sheet(notebooks: Iterable[Path], folder: Path = FOLDER) -> list[Path]:
     return pages
 
 
-def _page(tiles: list[tuple[str, Image.Image]]) -> Image.Image:
+def _page(tiles: list[tuple[str, bytes]]) -> Image.Image:
     """Figures at their own size (shrunk only where one is larger than a tile)."""
     rows = -(-len(tiles) // COLUMNS)
     page = Image.new("RGB", (COLUMNS * TILE[0], rows * TILE[1]), "white")
     draw, font = ImageDraw.Draw(page), ImageFont.load_default(size=24)
-    for index, (name, image) in enumerate(tiles):
+    for index, (name, png) in enumerate(tiles):
         x, y = index % COLUMNS * TILE[0] + 10, index // COLUMNS * TILE[1]
         draw.text((x, y + 4), name, fill="black", font=font)
-        small = image.copy()
+        small = Image.open(io.BytesIO(png)).convert("RGB")
         small.thumbnail((TILE[0] - 20, TILE[1] - CAPTION - 10))
         page.paste(small, (x, y + CAPTION))
     return page

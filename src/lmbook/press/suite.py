@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lmbook import chapters
 from lmbook.press import run
-from lmbook.press.compare import PNG, Report, compare
+from lmbook.press.compare import PNG, Report, compare, count_faults
 from lmbook.press.report import write_html
 
 REPORT = run.BUILD / "regression.html"
@@ -178,13 +178,18 @@ def probe_one(notebook: Path, build: Path = run.BUILD) -> Probed:
 
 
 def _count(notebook: Path, results: Path, code: int, log: str) -> Probed:
-    """What nbval compared: cells from its own result file, the rest from them."""
-    cells = [c for c in run.read(notebook).cells if c.cell_type == "code"]
+    """What nbval compared: cells from its own result file, the rest from them.
+
+    nbval passes a cell whose reference was never executed; here that is a difference.
+    """
+    content = run.read(notebook)
+    cells = [c for c in content.cells if c.cell_type == "code"]
     cases = list(ET.parse(results).iter("testcase")) if results.is_file() else []
     passed = sum(1 for case in cases if len(case) == 0)
     outputs = [o for cell in cells for o in cell.outputs]
     described = [o for o in outputs if {PNG, "text/plain"} <= set(o.get("data", {}))]
     differences = max(len(cells) - passed, 1 if code else 0)
+    differences += len(count_faults(content))
     return Probed(
         notebook.stem, len(cases), len(outputs), len(described), differences, log
     )

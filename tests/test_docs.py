@@ -1,0 +1,92 @@
+"""What stands outside the notebooks agrees with them."""
+
+import base64
+import re
+import subprocess
+import tomllib
+
+import pytest
+
+import lmbook
+from lmbook import chapters
+from lmbook.press import run
+
+ROOT = chapters.ROOT
+TEXTS = ["README.md", "README.ja.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def glossary():
+    """term -> ways of saying it that are not used."""
+    rows = re.findall(
+        r"^\| (.+?) \| .+? \| .+? \| (.+?) \|$", read("site/glossary.md"), re.M
+    )
+    return {term: avoided.split("、") for term, avoided in rows[2:]}
+
+
+def learner_texts():
+    for path in chapters.every():
+        for cell in run.read(path).cells:
+            yield f"{path.name} {cell.id}", cell.source
+    yield "README.ja.md", read("README.ja.md")
+
+
+def test_one_term_per_concept():
+    terms = glossary()
+    assert len(terms) >= 15
+    faults = [
+        (place, word, term)
+        for place, text in learner_texts()
+        for term, avoided in terms.items()
+        for word in avoided
+        if word in text
+    ]
+    assert not faults
+
+
+def test_one_version_number():
+    project = tomllib.loads(read("pyproject.toml"))
+    assert "version" in project["project"]["dynamic"]
+    assert f"version: {lmbook.__version__}\n" in read("CITATION.cff")
+    assert f"## [{lmbook.__version__}]" in read("CHANGELOG.md")
+
+
+def test_readme_figure_is_the_chapter_s():
+    cells = {c.id: c for c in run.read(chapters.path("01")).cells}
+    png = cells["overfit-figure"].outputs[0].data["image/png"]
+    committed = (ROOT / "site/overfit-figure.png").read_bytes()
+    assert committed == base64.b64decode(png), "see CONTRIBUTING.md, Edit a cell"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_lead_to_files(name):
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)\)", read(name)):
+        assert (ROOT / target).exists(), target
+
+
+def test_readme_lists_every_chapter():
+    for path in chapters.every():
+        for name in ("README.md", "README.ja.md"):
+            assert f"(notebooks/{path.name})" in read(name)
+
+
+def test_no_registry_is_named():
+    hosts = re.compile(
+        r"pypi\.org|pythonhosted|download\.pytorch|index-url|anaconda\.org"
+    )
+    done = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, check=True
+    )
+    for name in done.stdout.decode().splitlines():
+        if name != "tests/test_docs.py" and (ROOT / name).is_file():
+            text = (ROOT / name).read_bytes().decode(errors="replace")
+            assert not hosts.search(text), name
+
+
+def test_lock_has_plain_versions():
+    lines = read("requirements.lock").split()
+    assert len(lines) > 100
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)
