@@ -14,20 +14,18 @@ the chapter has run, with its figures, up to the training.
     python benchmarks/micro_gpt.py --assert   measure and fail below the bars
 """
 
-import argparse
 import gc
 import json
 import math
 import os
 import random
-import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+# A child's memory is measured, so what only the parent needs is imported there.
 
 ROUNDS, TURN = 11, 4
 #: name -> least median ratio.
@@ -257,6 +255,8 @@ def cpu(run: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 
 
 def spread(ratios: list[float]) -> dict[str, float]:
+    import statistics
+
     return {"ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
 
 
@@ -350,6 +350,8 @@ def deep(definitions: str, docs: list[str]) -> list[dict[str, Any]]:
 
 def variants(lesson: Lesson, docs: list[str], held_out: list[str]) -> Any:
     """Held-out loss of each variant after VARIANT_STEPS, over SEEDS."""
+    import statistics
+
     ch, found = lesson.ch, []
     for name, change in VARIANTS.items():
         given = {**change}
@@ -419,6 +421,8 @@ print(json.dumps(micro_gpt.child("bare", pathlib.Path({here[1]!r}))))"""
 
 
 def measure(part: str, folder: Path) -> Any:
+    import subprocess
+
     command = [sys.executable, __file__, "--child", part, str(folder)]
     runtime = {"JUPYTER_RUNTIME_DIR": str(folder), "PYTHONHASHSEED": "0"}
     environment = {**os.environ, **runtime}
@@ -446,13 +450,15 @@ def prepare(folder: Path) -> None:
 
 def main() -> None:
     """Measure, print, and write the results or compare them with the bars."""
+    if sys.argv[1:2] == ["--child"]:
+        print(json.dumps(child(sys.argv[2], Path(sys.argv[3]))))
+        return
+    import argparse
+    import tempfile
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--assert", dest="strict", action="store_true")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.child:
-        print(json.dumps(child(given.child[0], Path(given.child[1]))))
-        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
