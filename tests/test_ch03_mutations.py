@@ -10,7 +10,7 @@ from lmbook import chapters
 
 ROWS = [
     ("scalar-ops", "(0.0 if off else 1.0,)", "(1.0,)", "op-check"),
-    ("one-head-definition", "len(query) ** -0.5", "1.0", "loss-run"),
+    ("linear-definition", "q + p", "p + q", "gradient-check"),
     ("gpt-definition", "x = add(x, mixed)", "x = mixed", "causal-check"),
     ("cross-entropy-definition", "local[target] -= 1.0", "pass", "unlikely"),
     ("adam-definition", "p.grad = 0.0", "pass", "train-step-run"),
