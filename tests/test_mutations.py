@@ -28,6 +28,18 @@ MUTATIONS = {
         ),
         ("entropy-def", "/ len(pairs)", "/ len(contexts)", "entropy-coin"),
     ],
+    "02": [
+        ("def-rope", "a * cos - b * sin", "a * cos + b * sin", "rope-check"),
+        ("def-alibi", "range(1, power + 1)", "range(power)", "alibi-check"),
+        (
+            "def-transformer-input",
+            "if max_len < T:",
+            "if max_len + 1 < T:",
+            "failures-loud",
+        ),
+        ("def-fold", "@ left)", "@ right)", "fold-trained"),
+        ("def-normalised", "correction=0, ", "", "terms-mend"),
+    ],
 }
 ROWS = [(chapter, *row) for chapter, rows in MUTATIONS.items() for row in rows]
 

@@ -12,6 +12,7 @@ LEGAL = {
         {"hidden_dim": 64, "steps": 400},
         {"hidden_dim": 3, "lr": 0.005},
     ],
+    "02": [{"seed": 9999, "steps": 1}, {"seed": 3, "steps": 400}],
 }
 #: chapter -> (parameter, illegal value, what the message must hold)
 ILLEGAL = {
@@ -21,6 +22,12 @@ ILLEGAL = {
         ("hidden_dim", 2.5, "1 から 128 までの整数"),
         ("steps", 401, "1 から 400 までの整数"),
         ("lr", 0.5, "0.0001 から 0.01 までの数"),
+        ("quick", 1, "bool"),
+    ],
+    "02": [
+        ("seed", 10_000, "0 から 9999 までの整数"),
+        ("steps", 0, "1 から 400 までの整数"),
+        ("steps", "abc", "1 から 400 までの整数"),
         ("quick", 1, "bool"),
     ],
 }
