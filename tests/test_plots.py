@@ -335,7 +335,7 @@ def test_description_of_panels_and_log_axes():
         "図2: 二 | 横 [う え] | 縦 -\n"
         "  地図 Blues 0.00..1.00: [[0.5000, 0.5000], [0.4000, 0.6000]]"
     )
-    text = lines(xlog=True, ylog=True, lines={"学習": ([1, 10], [1, 5])}, bands=None)
+    text = lines(xlog=True, ylog=True, lines={"学習": ([16.5, 64], [1, 5])}, bands=None)
     assert text.description.startswith("図: 損失 | 横 回（対数） | 縦 nat（対数）\n")
 
 
@@ -615,6 +615,15 @@ def test_the_upper_triangle_is_not_allowed_and_not_zero(values):
     assert "[[1.0000, ×, ×], [0.5000, 0.5000, ×]" in picture.description
     zero = plots.heatmap([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]], alt=ALT)
     assert not maps(zero)[0].patches
+
+
+@undrawn
+def test_infinite_scores_are_not_allowed_either():
+    picture = plots.heatmap([[1, -INF], [INF, 0.5]], alt=ALT, scale="signed")
+    (ax,) = maps(picture)
+    assert [t.get_text() for t in ax.texts] == ["1.00", "0.50"]
+    assert len(ax.patches[0].get_path().to_polygons()) == 2
+    assert picture.description.endswith("-1.00..1.00: [[1.0000, ×], [×, 0.5000]]")
 
 
 @undrawn
