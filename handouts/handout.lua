@@ -17,15 +17,19 @@ local function figure(image)
 end
 
 -- A formula speaks its TeX to whoever cannot see it.
-local function formula(math)
-  local spoken = pandoc.RawInline('typst', '#spoken(' .. quoted(math.text) .. ')[')
-  return { spoken, math, pandoc.RawInline('typst', ']') }
+local function formula(tex)
+  local spoken = pandoc.RawInline('typst', '#spoken(' .. quoted(tex.text) .. ')[')
+  return { spoken, tex, pandoc.RawInline('typst', ']') }
 end
 
-local lessons = 0
+local lessons, open = 0, {}
 
+-- A lesson starts a page. Levels follow the nesting: PDF/UA allows no skipped one.
 local function heading(block)
-  if block.level ~= 2 then return nil end
+  while #open > 0 and open[#open] >= block.level do table.remove(open) end
+  table.insert(open, block.level)
+  block.level = #open
+  if block.level ~= 2 then return block end
   lessons = lessons + 1
   return { typst('#lesson-start(' .. lessons .. ')'), block }
 end

@@ -12,6 +12,7 @@ html_title = project
 
 extensions = ["myst_nb", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+suppress_warnings = ["myst.header"]  # a level may be skipped: nesting decides
 exclude_patterns = ["files"]  # downloads, no pages
 myst_heading_anchors = 4
 nb_execution_mode = "off"
