@@ -70,7 +70,8 @@ def test() -> int:
         executing = pool.submit(
             run.run, notebooks, run.EXECUTED, workers=1, say=said.append
         )
-        steps.python("pytest with coverage", [*PYTEST, *PARALLEL, *_selection(exact)], (0,))
+        chosen = [*PYTEST, *PARALLEL, *_selection(exact)]
+        steps.python("pytest with coverage", chosen, (0,))
         print("== execution\n" + "\n".join(said), flush=True)
         results = executing.result()
     good = bool(results) and all(r.error is None for r in results)
