@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
@@ -116,17 +117,24 @@ def _picture(
     return picture, list(axes.flat)
 
 
-def _finish(picture: Picture) -> Picture:
-    buffer = io.BytesIO()
+@contextmanager
+def _every_glyph() -> Iterator[None]:
+    """Draw in this block; a glyph that the fonts lack is a ValueError in Japanese."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Glyph .* missing")
         try:
-            picture.savefig(buffer, format="png", metadata={"Software": None})
+            yield
         except UserWarning as warning:
             code = int(str(warning).split()[1])
             raise ValueError(
                 f"図に書けない文字 {chr(code)!r}（U+{code:04X}）があります。"
             ) from warning
+
+
+def _finish(picture: Picture) -> Picture:
+    buffer = io.BytesIO()
+    with _every_glyph():
+        picture.savefig(buffer, format="png", metadata={"Software": None})
     picture.png = buffer.getvalue()
     picture.description = describe(picture)
     return picture
@@ -549,6 +557,8 @@ def diagram(
     or from left to right when ``across``. An arrow over a layer bends around it.
     Raises ValueError for an arrow to or from an unknown box and for a cycle.
     """
+    if not boxes:
+        raise ValueError("boxes が空です。1つ以上の箱が必要です。")
     for name in (n for arrow in arrows for n in arrow):
         if name not in boxes:
             raise ValueError(f"矢印の端 {name!r} という箱がありません。")
@@ -572,7 +582,8 @@ def diagram(
             )
         ax.set_xlim(*_span([x for x, _ in at.values()], 0.6 if across else 1.0))
         ax.set_ylim(*_span([y for _, y in at.values()], 0.6))
-        picture.draw_without_rendering()  # the boxes get their sizes
+        with _every_glyph():
+            picture.draw_without_rendering()  # the boxes get their sizes
         side = 0.75  # of the far arrows: right and left in turn
         for start, end in arrows:
             far = places[end][0] - places[start][0] > 1 and not across
