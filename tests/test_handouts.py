@@ -1,6 +1,7 @@
 """Handouts: editions on paper, the PDFs as a reader sees them, bad input, nbgrader."""
 
 import base64
+import hashlib
 import io
 import math
 import os
@@ -19,7 +20,7 @@ from PIL import Image
 
 import lmbook
 from lmbook import chapters
-from lmbook.press import compare, editions, handouts, release, run
+from lmbook.press import compare, editions, handouts, release, run, suite
 
 CHAPTERS = chapters.every()
 EDITIONS = list(handouts.EDITIONS)
@@ -29,9 +30,9 @@ MOST_PAGES, MEAN_PAGES = 20, 12
 
 
 def poppler(*command, **how):
-    """A program of poppler-utils; missing, it fails where CI is set."""
+    """A program of poppler-utils; missing, it fails in the main CI job."""
     if not shutil.which(command[0]):
-        if os.environ.get("CI"):
+        if os.environ.get("CI") and suite.exact_platform():
             pytest.fail(f"{command[0]} (poppler-utils) is missing")
         pytest.skip("needs poppler-utils")
     done = subprocess.run(command, capture_output=True, check=True, **how)
@@ -562,18 +563,12 @@ def test_zips_hold_the_kits_and_their_sums(made, tmp_path):
         *(f"lmbook-{version}-{kit}.zip" for kit in ("student", "teacher", "site")),
         "SHA256SUMS",
     ]
-    sums = subprocess.run(
-        ["sha256sum", "-c", "SHA256SUMS"],
-        cwd=tmp_path / "one",
-        capture_output=True,
-        check=False,
-    )
-    assert sums.returncode == 0
-    kits = {
-        p.stem.split("-")[-1]: shutil.unpack_archive(p, tmp_path / "x")
-        for p in zips[:3]
-    }
-    assert len(kits) == 3
+    for line in zips[3].read_text("ascii").splitlines():
+        digest, name = line.split("  ")
+        content = (tmp_path / "one" / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest
+    for kit in zips[:3]:
+        shutil.unpack_archive(kit, tmp_path / "x")
     student = tmp_path / "x" / f"lmbook-{version}-student"
     found = {p.name for p in student.iterdir()}
     assert found == {"README.txt"} | {
