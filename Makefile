@@ -10,13 +10,16 @@ PYTHON := $(shell for p in python3.11 python3; do \
   if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
   then command -v $$p; break; fi; done)
 
-.PHONY: book test test-slow experiment accept bench sheet doctor clean
+.PHONY: book test test-slow lab reset diff experiment accept bench sheet doctor clean
 
-book test test-slow bench sheet doctor: .venv/.stamp
+book test test-slow lab bench sheet doctor: .venv/.stamp
 	@$(LMBOOK) $@
 
 accept: .venv/.stamp
 	@$(LMBOOK) accept $(CH)
+
+reset diff: .venv/.stamp
+	@$(LMBOOK) $@ $(CH)
 
 experiment: .venv/.stamp
 	@$(LMBOOK) experiment $(CH) $(P)

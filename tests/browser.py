@@ -97,6 +97,8 @@ class Desk:
     def open(self, address: str) -> None:
         self.page.goto(address)
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+        self.page.wait_for_selector(".jp-Toolbar-kernelName:has-text('Python 3')")
+        self.page.wait_for_selector(".jp-tocItem")
         self.idle()
 
     def idle(self, seconds: float = 120) -> None:

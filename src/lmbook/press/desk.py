@@ -15,12 +15,13 @@ GUIDE = chapters.ROOT / "lab" / "guide.md"
 GUIDE_ID = "desk-guide"
 
 
-def student_copy(chapter: Path) -> Any:
+def student_copy(chapter: Path, book: Any = None) -> Any:
     """The chapter with its answers cut, no outputs, and a guide under the title.
 
-    No outputs: a copy must not show ✓ before its reader has run anything.
+    ``book`` is the chapter's content, where it is read already. No outputs: a copy
+    must not show ✓ before its reader has run anything.
     """
-    made = editions.split(run.read(chapter), "student", chapter.name)
+    made = editions.split(book or run.read(chapter), "student", chapter.name)
     folded = [c.metadata.get("jupyter") for c in made.cells]
     made = compare.clean(made)
     for cell, jupyter in zip(made.cells, folded, strict=True):

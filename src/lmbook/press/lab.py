@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
+from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 from tornado.web import HTTPError
 
 from lmbook import chapters
@@ -16,6 +17,10 @@ from lmbook.press import run
 
 SETTINGS = chapters.ROOT / "lab"
 REFUSED = "ここは読むための教材です。書きこむときは make lab の写しを使います。"
+
+
+class Kernel(run.Kernel, ServerKernelManager):
+    """The book's kernel, which is this interpreter, as the server wants it."""
 
 
 class ReadOnly(AsyncLargeFileManager):
@@ -31,7 +36,8 @@ class ReadOnly(AsyncLargeFileManager):
         raise HTTPError(403, REFUSED)
 
     def _base_model(self, path: str) -> Any:
-        return {**super()._base_model(path), "writable": False}
+        model = super()._base_model(path)  # type: ignore[no-untyped-call]
+        return {**model, "writable": False}
 
 
 def environment(build: Path) -> dict[str, str]:
@@ -68,6 +74,7 @@ def prepare(folder: Path, build: Path, *, full: bool) -> list[str]:
         "ServerApp.answer_yes": True,  # Ctrl-C asks nothing
         "ServerApp.allow_root": True,
         "Application.log_level": "ERROR",
+        "AsyncMappingKernelManager.kernel_manager_class": f"{__name__}.Kernel",
         "LabApp.app_settings_dir": settings,
         "LabApp.workspaces_dir": workspaces,
         "LabApp.custom_css": True,
@@ -75,7 +82,7 @@ def prepare(folder: Path, build: Path, *, full: bool) -> list[str]:
         "LabApp.default_url": f"/lab/workspaces/{name}",
     }
     if full:
-        arguments["ServerApp.contents_manager_class"] = "lmbook.press.lab.ReadOnly"
+        arguments["ServerApp.contents_manager_class"] = f"{__name__}.ReadOnly"
     return [f"--{key}={value}" for key, value in arguments.items()]
 
 
@@ -120,11 +127,13 @@ def serve(
     for name in set(os.environ) - set(ours):
         del os.environ[name]
     os.environ.update(ours)
-    from jupyterlab.labapp import LabApp
+    from jupyterlab.labapp import LabApp  # type: ignore[import-untyped]
 
     arguments = prepare(folder, build, full=full)
     arguments += [f"--ServerApp.port={port}", f"--ServerApp.open_browser={browser}"]
     server = LabApp.initialize_server(argv=arguments)
+    banner = "To access the server"  # said once, below
+    server.log.addFilter(lambda record: banner not in record.getMessage())
     print(f"JupyterLab: {server.display_url.split()[0]}")
     print("Leave this window open while you read; Ctrl-C ends it.", flush=True)
     server.start()
