@@ -55,7 +55,7 @@ class Bar:
         """Take in one line that a run said."""
         found = CELL.search(line)
         if found:
-            self.at(index, int(found[1]) / int(found[2]))
+            self.at(index, 0.99 * int(found[1]) / int(found[2]))
 
     def at(self, index: int, part: float) -> None:
         with self.lock:
