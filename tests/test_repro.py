@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import subprocess
 import sys
@@ -103,7 +102,7 @@ def test_bad_seed_is_refused_before_anything_changes(
 ):
     state, torch_state = random.getstate(), torch.get_rng_state()
     torch.set_default_dtype(torch.float32)
-    with pytest.raises(error, match=f"seed は{message}|seed は {message}"):
+    with pytest.raises(error, match=f"seed は ?{message}"):
         setup(seed)
     assert random.getstate() == state
     assert torch.equal(torch.get_rng_state(), torch_state)
@@ -430,4 +429,3 @@ def test_measured(monkeypatch, tmp_path):
 
 def test_measured_reads_the_committed_results():
     assert repro.measured("causal_mean")["rows"]
-    assert os.environ["OMP_NUM_THREADS"] == "1"  # as in the kernels

@@ -38,9 +38,9 @@ def definitions(source: str) -> str:
     """``source`` with every statement blanked that is not a definition.
 
     Kept: imports, functions, classes, UPPER_CASE constants and exercise answers
-    (``name_ex = …``), each with its comments. Line numbers stay. IPython's own
-    statements (``%time``, ``!ls``, a whole ``%%cell``) are no definitions. Raises
-    SyntaxError.
+    (``name_ex = …``), with the comments of the lines they have alone. Line numbers
+    stay. IPython's own statements (``%time``, ``!ls``, a whole ``%%cell``) are no
+    definitions. Raises SyntaxError.
     """
     try:
         body = ast.parse(source).body

@@ -66,7 +66,10 @@ def register_fonts() -> None:
 
 
 def _style() -> dict[str, Any]:
-    return {
+    """Our settings over matplotlib's own: nobody else's come through."""
+    own = mpl.rcParamsDefault.items()
+    names = [k for k, v in own if "backend" not in k and mpl.rcParams[k] != v]
+    return {name: mpl.rcParamsDefault[name] for name in names} | {
         "font.family": [FAMILY, "DejaVu Sans"],
         "font.size": 9.0,
         "text.parse_math": False,  # a token may hold dollar signs
