@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +77,9 @@ def served(
                 break
         else:
             pytest.fail(log.read_text(encoding="utf-8"))
-        yield line.removeprefix("JupyterLab: ").strip(), process
+        address = line.removeprefix("JupyterLab: ").strip()
+        _listening(int(address.split(":")[2].partition("/")[0]))
+        yield address, process
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -85,6 +89,17 @@ def served(
             process.kill()
             process.wait()
         process.stdout.close()
+
+
+def _listening(port: int, seconds: float = 30) -> None:
+    """Wait until the server takes a connection: it says its address just before."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.1)
 
 
 @dataclass

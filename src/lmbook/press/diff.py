@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def judge(
         if d.kind in OUTPUT_KINDS and d.cell in order
     ]
     found = [d for d in found if d.cell not in exercises or d.kind == "halt"]
-    place = {**order, **{e.cell: e.at for e in edits}}
+    place = {**{e.cell: e.at for e in edits}, **order}
     solved, asked = _solved(book, executed, exercises)
     codes = [c.id for c in book.cells if c.cell_type == "code" and c.id in order]
     counted = len(set(codes) - exercises), solved, asked
@@ -208,19 +209,15 @@ def _edits(book: Any, chapter: Path, copy: Any) -> Iterator[Edit]:
     source = {c.id: c.source.strip() for c in codes}
     order = {cell.id: at for at, cell in enumerate(copy.cells)}
     answers = {c.id: c for c in book.cells if editions.BEGIN in c.source}
-    highest = -1
     ids = list(source)
+    moved = _moved([x for x in ids if x in order], [x for x in order if x in source])
     for at, cell in enumerate(copy.cells):
         if cell.cell_type != "code":
             continue
         if cell.id not in source:
             if cell.source.strip():
                 yield Edit(cell.id, at, "added", text_diff("", cell.source))
-            continue
-        if ids.index(cell.id) < highest:
-            yield Edit(cell.id, at, "moved")
-        highest = max(highest, ids.index(cell.id))
-        if cell.id in answers:
+        elif cell.id in answers:
             taken = _taken(book, answers[cell.id], cell.source)
             if taken:
                 yield Edit(cell.id, at, f"used to change {', '.join(sorted(taken))}")
@@ -228,9 +225,19 @@ def _edits(book: Any, chapter: Path, copy: Any) -> Iterator[Edit]:
             shown = text_diff(source[cell.id], cell.source.strip())
             yield Edit(cell.id, at, "edited", shown)
     for number, name in enumerate(ids):
-        if name not in order:
-            later = [order[x] for x in ids[number:] if x in order]
-            yield Edit(name, min(later, default=len(order)) - 0.5, "deleted")
+        if name not in order or name in moved:
+            later = [order[x] for x in ids[number + 1 :] if x in order]
+            away = min(later, default=len(order)) - 0.5
+            if name in moved:
+                yield Edit(name, min(away, order[name]), "moved")
+            else:
+                yield Edit(name, away, "deleted")
+
+
+def _moved(book: list[str], copy: list[str]) -> set[str]:
+    """The cells of ``copy`` that do not stand in the order of ``book``."""
+    blocks = SequenceMatcher(None, book, copy, autojunk=False).get_matching_blocks()
+    return set(book) - {x for b in blocks for x in book[b.a : b.a + b.size]}
 
 
 def _taken(book: Any, answer: Any, source: str) -> set[str]:
