@@ -208,7 +208,11 @@ def _edits(book: Any, chapter: Path, copy: Any) -> Iterator[Edit]:
     codes = [c for c in given.cells if c.cell_type == "code"]
     source = {c.id: c.source.strip() for c in codes}
     order = {cell.id: at for at, cell in enumerate(copy.cells)}
-    answers = {c.id: c for c in book.cells if editions.BEGIN in c.source}
+    answers = {
+        c.id: c
+        for c in book.cells
+        if c.cell_type == "code" and editions.BEGIN in c.source
+    }
     ids = list(source)
     moved = _moved([x for x in ids if x in order], [x for x in order if x in source])
     for at, cell in enumerate(copy.cells):
