@@ -131,6 +131,14 @@ class Desk:
         found = self.page.locator(".lm-MenuBar-itemLabel").all_inner_texts()
         return [text for text in found if text]
 
+    def entries(self, menu: str) -> list[str]:
+        """What stands in a menu."""
+        self.page.locator(".lm-MenuBar-item", has_text=menu).click()
+        self.page.wait_for_selector(".lm-Menu-itemLabel")
+        found = self.page.locator(".lm-Menu-itemLabel").all_inner_texts()
+        self.page.keyboard.press("Escape")
+        return [text for text in found if text]
+
     def run_all(self, seconds: float = 120) -> None:
         self.page.locator(".lm-MenuBar-item").nth(3).click()
         self.page.locator('.lm-Menu-item[data-command="runmenu:run-all"]').click()
@@ -140,12 +148,14 @@ class Desk:
     def cell(self, text: str) -> Any:
         """The code cell whose source begins with ``text``."""
         cells = self.page.locator(".jp-Notebook .jp-CodeCell")
-        index = cells.evaluate_all(
+        find = (
             "(cells, text) => cells.findIndex(c =>"
-            " c.querySelector('.cm-content')?.textContent.startsWith(text))",
-            text,
+            " c.querySelector('.cm-content')?.textContent.startsWith(text))"
         )
-        assert index >= 0, text
+        end = time.monotonic() + 30
+        while (index := cells.evaluate_all(find, text)) < 0:  # drawn little by little
+            assert time.monotonic() < end, text
+            self.page.wait_for_timeout(200)
         return cells.nth(index)
 
     def type_in(self, cell: Any, source: str) -> None:

@@ -1,6 +1,7 @@
 """JupyterLab as the reader's desk, seen in a browser."""
 
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -96,6 +97,9 @@ def first_hour(path: Path, folder: Path, shots: Path | None = None) -> None:
         reader = browser.Desk(page, outside)
         reader.open(served[0])
         assert reader.menus() == MENUS
+        guide = desk.GUIDE.read_text(encoding="utf-8")
+        for menu, entry in re.findall("メニューの「(.+?)」から「(.+?)」", guide):
+            assert entry in reader.entries(menu)
         assert page.locator(".jp-tocItem").count() >= 10
         assert page.locator(".jp-Dialog").count() == 0
         assert page.evaluate("document.fonts.check('15px \"Lesson JP\"', 'あ')")
