@@ -1,10 +1,15 @@
 """The reader's copies, and where they leave the book."""
 
+import copy
 import functools
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from helpers import cell, markdown, notebook, quick_run, save
 from nbformat.v4 import new_code_cell
@@ -296,7 +301,60 @@ def test_each_chapter_shows_progress_and_has_a_slider(path: Path) -> None:
     assert any(s.startswith("interact(") for s in codes)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CHAPTERS)
+def test_every_cell_can_be_run_twice(path: Path) -> None:
+    """C41: each cell once more right after itself; the definitions stay the same."""
+
+    def again(content: Any) -> None:
+        doubled = []
+        for c in content.cells:
+            doubled.append(c)
+            if c.cell_type == "code" and "parameters" not in editions.tags(c):
+                doubled.append({**copy.deepcopy(c), "id": f"again-{c.id}"[:64]})
+        content.cells = list(map(nbformat.from_dict, doubled))
+
+    done = quick_run(path, again, seconds=300)  # raises for the first error
+    assert len(done.cells) > len(run.read(path).cells) * 1.3
+
+
 # Commands
+
+
+def test_readme_names_every_command_without_make() -> None:
+    """C44: who has no make finds each target as a plain command."""
+    makefile = (chapters.ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = makefile.partition(".PHONY: ")[2].partition("\n")[0].split()
+    readme = (chapters.ROOT / "README.md").read_text(encoding="utf-8")
+    plain = readme.partition("## Without make")[2].partition("\n## ")[0]
+    missing = {name for name in phony if not re.search(rf"\b{name}\b", plain)}
+    assert missing <= {"clean"}
+    assert set(phony) - {"clean"} <= set(cli.COMMANDS)
+
+
+def test_environment_yml_has_one_source_for_each_part() -> None:
+    """C43: no torch of conda's, no build of one system, the same lock as pip."""
+    text = (chapters.ROOT / "environment.yml").read_text(encoding="utf-8")
+    lines = [x.strip("- ").strip() for x in text.splitlines() if "#" not in x]
+    assert not [x for x in lines if re.search(r"torch|defaults|=.*=", x)]
+    assert "-c requirements.lock" in text
+    assert "-e .[press,test]" in text
+
+
+def test_commands_work_from_a_foreign_folder(tmp_path: Path) -> None:
+    """C42: the package is found, not a folder called src."""
+    foreign = tmp_path / "よその 場所"
+    foreign.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "lmbook.press.cli", "reset", "99"],
+        cwd=foreign,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("lmbook: no chapter '99'; there are 01")
+    assert list(foreign.iterdir()) == []
 
 
 def test_the_commands(

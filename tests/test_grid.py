@@ -201,6 +201,7 @@ def test_a_second_grid_runs_only_what_is_new(book: Path, done: grid.Grid) -> Non
     assert said[-1].startswith(f"[{'#' * 30}] 2 of 2 runs, ")
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives(book: Path, done: grid.Grid) -> None:
     """C38: runs beside each other do not disturb each other."""
     runs = [done.runs[2].values]
@@ -217,6 +218,7 @@ COMMAND = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_an_interrupted_grid_goes_on(book: Path, tmp_path: Path) -> None:
     """Killed half-way with no chance to tidy, then finished."""
