@@ -178,7 +178,9 @@ def _name(book: Any, executed: Any, cell: str) -> str:
 
 
 def _how(differences: list[Difference]) -> str:
-    said = [d.message for d in differences]
+    said = list(
+        dict.fromkeys(re.sub("^text/[a-z]+: ", "", d.message) for d in differences)
+    )
     most = _largest(differences)
     return "; ".join(said) if most is None else f"at most {most:.3g}; {'; '.join(said)}"
 
