@@ -28,8 +28,32 @@ MUTATIONS = {
         ),
         ("entropy-def", "/ len(pairs)", "/ len(contexts)", "entropy-coin"),
     ],
+    "02": [
+        ("def-rope", "a * cos - b * sin", "a * cos + b * sin", "rope-check"),
+        ("def-alibi", "range(1, power + 1)", "range(power)", "alibi-check"),
+        (
+            "def-transformer-input",
+            "if max_len < T:",
+            "if max_len + 1 < T:",
+            "failures-loud",
+        ),
+        ("def-fold", "@ left)", "@ right)", "fold-trained"),
+        ("def-normalised", "correction=0, ", "", "terms-mend"),
+    ],
+    "03": [
+        ("scalar-ops", "(0.0 if off else 1.0,)", "(1.0,)", "op-check"),
+        ("linear-definition", "q + p", "p + q", "gradient-check"),
+        ("gpt-definition", "x = add(x, mixed)", "x = mixed", "causal-check"),
+        ("cross-entropy-definition", "local[target] -= 1.0", "pass", "unlikely"),
+        ("adam-definition", "p.grad = 0.0", "pass", "train-step-run"),
+    ],
 }
-ROWS = [(chapter, *row) for chapter, rows in MUTATIONS.items() for row in rows]
+#: One chapter's faults are planted by `make test`, all others' by `make test-slow`.
+ROWS = [
+    pytest.param(chapter, *row, marks=[] if chapter == "01" else pytest.mark.slow)
+    for chapter, rows in MUTATIONS.items()
+    for row in rows
+]
 
 
 @pytest.mark.parametrize(("chapter", "cell", "old", "new", "where"), ROWS)

@@ -12,6 +12,8 @@ LEGAL = {
         {"hidden_dim": 64, "steps": 400},
         {"hidden_dim": 3, "lr": 0.005},
     ],
+    "02": [{"seed": 9999, "steps": 1}, {"seed": 3, "steps": 400}],
+    "03": [{"corpus": "ja", "n_layer": 2}, {"n_embd": 12, "n_head": 3, "top_k": 2}],
 }
 #: chapter -> (parameter, illegal value, what the message must hold)
 ILLEGAL = {
@@ -21,6 +23,17 @@ ILLEGAL = {
         ("hidden_dim", 2.5, "1 から 128 までの整数"),
         ("steps", 401, "1 から 400 までの整数"),
         ("lr", 0.5, "0.0001 から 0.01 までの数"),
+        ("quick", 1, "bool"),
+    ],
+    "02": [
+        ("seed", 10_000, "0 から 9999 までの整数"),
+        ("steps", 0, "1 から 400 までの整数"),
+        ("steps", "abc", "1 から 400 までの整数"),
+        ("quick", 1, "bool"),
+    ],
+    "03": [
+        ("n_head", 3, "[1, 2, 4, 8, 16]"),
+        ("activation", "tanh", "relu"),
         ("quick", 1, "bool"),
     ],
 }
@@ -48,7 +61,11 @@ def test_legal_parameters_run_to_the_end(chapter, parameters):
 def test_illegal_parameters_are_refused_first(chapter, name, value, told):
     with pytest.raises(run.CellError) as caught:
         execute(chapter, {name: value})
-    assert caught.value.cell == "parameters-check"
+    cells = [c for c in run.read(chapters.path(chapter)).cells if c.cell_type == "code"]
+    given = [
+        i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", [])
+    ]
+    assert caught.value.cell == cells[given[0] + 1].id
     for text in (name, told, repr(value)):
         assert text in str(caught.value)
 

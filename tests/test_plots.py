@@ -82,7 +82,15 @@ def barred(**changed):
     return plots.bars(made.pop("groups"), made.pop("labels"), **made)
 
 
-DRAWN = {f.__name__: f for f in (heat, several, cosine, lines, losses, barred)}
+def flow(**changed):
+    made = {"boxes": {"a": "入力\nx", "b": "足す", "c": "出力"}, "title": "流れ"}
+    made |= {"arrows": [("a", "b"), ("b", "c"), ("a", "c")], "alt": ALT}
+    made |= changed
+    return plots.diagram(made.pop("boxes"), made.pop("arrows"), **made)
+
+
+KINDS = (heat, several, cosine, lines, losses, barred, flow)
+DRAWN = {f.__name__: f for f in KINDS}
 every_kind = pytest.mark.parametrize("kind", DRAWN)
 undrawn = pytest.mark.usefixtures("no_pixels")
 
@@ -132,8 +140,8 @@ def test_png_has_its_size_and_no_software_text(kind):
     parts = chunks(picture.png)
     header = dict(parts)["IHDR"]
     size = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:8], "big")
-    assert size[0] == 750
-    assert 300 <= size[1] <= 600
+    assert size[0] == (510 if kind == "flow" else 750)
+    assert 250 <= size[1] <= 600
     assert size == tuple(round(150 * s) for s in picture.get_size_inches())
     per_metre = int.from_bytes(dict(parts)["pHYs"][:4], "big")
     assert round(per_metre * 0.0254) == 150
@@ -335,8 +343,41 @@ def test_description_of_panels_and_log_axes():
         "図2: 二 | 横 [う え] | 縦 -\n"
         "  地図 Blues 0.00..1.00: [[0.5000, 0.5000], [0.4000, 0.6000]]"
     )
-    text = lines(xlog=True, ylog=True, lines={"学習": ([1, 10], [1, 5])}, bands=None)
+    text = lines(xlog=True, ylog=True, lines={"学習": ([16.5, 64], [1, 5])}, bands=None)
     assert text.description.startswith("図: 損失 | 横 回（対数） | 縦 nat（対数）\n")
+
+
+@undrawn
+def test_description_of_a_diagram():
+    assert flow().description == (
+        "図: 流れ | 横 - | 縦 -\n  箱: 入力 x、足す、出力\n  矢印: a→b、b→c、a→c"
+    )
+
+
+@undrawn
+@pytest.mark.parametrize("across", [False, True])
+def test_boxes_stand_after_all_that_point_at_them(across):
+    boxes = dict.fromkeys("dcbae", "箱")
+    arrows = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("e", "d")]
+    (ax,) = flow(boxes=boxes, arrows=arrows, across=across).axes
+    at = {t.get_gid(): t.get_position() for t in ax.texts if t.get_text()}
+    assert len(set(at.values())) == 5
+    for start, end in arrows:
+        (x0, y0), (x1, y1) = at[start], at[end]
+        assert x1 > x0 if across else y1 < y0
+    low, high = sorted(ax.get_xlim())
+    assert all(low < x < high for x, _ in at.values())
+
+
+@undrawn
+def test_wrong_arrows_are_refused():
+    with pytest.raises(ValueError, match="boxes が空です"):
+        flow(boxes={}, arrows=[])
+    with pytest.raises(ValueError, match="矢印の端 'z' という箱がありません"):
+        flow(arrows=[("a", "z")])
+    for arrows in ([("a", "b"), ("b", "a")], [("a", "a")]):
+        with pytest.raises(ValueError, match="矢印が輪になっています"):
+            flow(arrows=arrows)
 
 
 def test_description_of_a_scatter():
@@ -384,6 +425,9 @@ def test_description_of_a_scatter():
         ("barred", {"floors": {"基準": 1.5}}),
         ("barred", {"title": ""}),
         ("barred", {"ylog": True}),
+        ("flow", {"boxes": {"a": "入力\ny", "b": "足す", "c": "出力"}}),
+        ("flow", {"arrows": [("a", "b"), ("b", "c")]}),
+        ("flow", {"title": "図"}),
     ],
 )
 @undrawn
@@ -615,6 +659,15 @@ def test_the_upper_triangle_is_not_allowed_and_not_zero(values):
     assert "[[1.0000, ×, ×], [0.5000, 0.5000, ×]" in picture.description
     zero = plots.heatmap([[1, 0, 0], [0.5, 0.5, 0], [0.2, 0.3, 0.5]], alt=ALT)
     assert not maps(zero)[0].patches
+
+
+@undrawn
+def test_infinite_scores_are_not_allowed_either():
+    picture = plots.heatmap([[1, -INF], [INF, 0.5]], alt=ALT, scale="signed")
+    (ax,) = maps(picture)
+    assert [t.get_text() for t in ax.texts] == ["1.00", "0.50"]
+    assert len(ax.patches[0].get_path().to_polygons()) == 2
+    assert picture.description.endswith("-1.00..1.00: [[1.0000, ×], [×, 0.5000]]")
 
 
 @undrawn

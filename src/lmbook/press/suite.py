@@ -19,6 +19,7 @@ from lmbook.press.report import write_html
 REPORT = run.BUILD / "regression.html"
 CODE = ["src", "tests", "benchmarks", "notebooks"]
 PYTEST = ["-X", "warn_default_encoding", "-m", "pytest"]
+PARALLEL = ["-n", "2", "--dist", "loadfile"]  # a file keeps its kernels and caches
 INEXACT = (
     "Exact outputs hold on Linux x86-64 with CPython 3.11; this is another platform, "
     "so the chapters are executed but not compared, and there is no probe."
@@ -69,7 +70,8 @@ def test() -> int:
         executing = pool.submit(
             run.run, notebooks, run.EXECUTED, workers=1, say=said.append
         )
-        steps.python("pytest with coverage", [*PYTEST, *_selection(exact)], (0,))
+        chosen = [*PYTEST, *PARALLEL, *_selection(exact)]
+        steps.python("pytest with coverage", chosen, (0,))
         print("== execution\n" + "\n".join(said), flush=True)
         results = executing.result()
     good = bool(results) and all(r.error is None for r in results)
