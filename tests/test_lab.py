@@ -12,7 +12,7 @@ import browser
 import pytest
 
 from lmbook import chapters
-from lmbook.press import compare, desk, editions, lab, run
+from lmbook.press import compare, desk, diff, editions, lab, run
 
 CHAPTERS = chapters.every()
 MENUS = ["ファイル", "編集", "表示", "実行", "カーネル", "タブ", "設定", "ヘルプ"]
@@ -125,7 +125,8 @@ def wait_for(condition: Any, seconds: float = 30) -> None:
 
 def move_a_slider(reader: browser.Desk) -> None:
     """Arrow keys change the number beside the slider, and the picture or text."""
-    cell = reader.cell("interact(")
+    cell = reader.page.locator(".jp-CodeCell", has=reader.page.locator(".noUi-handle"))
+    cell = cell.first
     shown = cell.locator(".widget-interact .jp-OutputArea-output").first
     for again in (False, True):  # a cell may be run twice
         if again:
@@ -133,31 +134,33 @@ def move_a_slider(reader: browser.Desk) -> None:
         before = shown.inner_html(), cell.locator(".widget-readout").first.inner_text()
         handle = cell.locator(".noUi-handle").first
         handle.focus()
-        for _ in range(5):
-            reader.page.keyboard.press("ArrowLeft")
+        number = cell.locator(".widget-readout").first
+        for key in ("ArrowLeft", "ArrowRight"):  # it may stand at its left end
+            for _ in range(5):
+                reader.page.keyboard.press(key)
+            if number.inner_text() != before[1]:
+                break
         wait_for(lambda before=before: shown.inner_html() != before[0])
-        assert cell.locator(".widget-readout").first.inner_text() != before[1]
+        assert number.inner_text() != before[1]
         assert cell.locator(".widget-interact").count() == 1
 
 
 def solve_two(reader: browser.Desk, path: Path) -> None:
     """Type the right answer of the first exercise, a wrong one into the second."""
     book = run.read(path)
-    codes = [c for c in book.cells if c.cell_type == "code"]
-    answers = [c for c in codes if editions.BEGIN in c.source][:2]
-    checks = [c.source for c in codes if c.source.startswith("r")]
-    checks = [s for s in checks if f" = ch{path.stem[:2]}." in s][:2]
-    stubs = [editions.cut(c.source, "") for c in answers]
+    hanging = diff.exercise_cells(book)
+    cells = [c.source for c in book.cells if c.id in hanging]
+    stubs = [editions.cut(source, "") for source in (cells[0], cells[2])]
     wrong = stubs[1].replace(editions.STUB, "return 0.5").replace("= None", "= -99")
     assert wrong != stubs[1]
-    for typed, stub in ((answers[0].source, stubs[0]), (wrong, stubs[1])):
+    for typed, stub in ((cells[0], stubs[0]), (wrong, stubs[1])):
         reader.type_in(reader.cell(stub.split("\n")[0]), typed)
-    said = [reader.run(reader.cell(source.split("\n")[0])) for source in checks]
-    assert "✓ 演習1: 正解です。" in said[0]
-    assert "✗ 演習2: " in said[1]
-    assert "未完成" not in said[1]
-    reader.run(reader.cell("checks.progress("))
-    assert "✓ 演習1: できた" in reader.page.content()
+    firsts = [source.split("\n")[0] for source in (cells[1], cells[3], cells[-1])]
+    right, mistake, progress = (reader.run(reader.cell(first)) for first in firsts)
+    assert "✓ 演習1: 正解です。" in right
+    assert "✗ 演習2: " in mistake
+    assert "未完成" not in mistake
+    assert "✓ 演習1: できた\n・ 演習2: まだ" in progress
 
 
 def test_the_first_hour_of_the_first_chapter(tmp_path: Path) -> None:
