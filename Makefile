@@ -11,10 +11,10 @@ PYTHON := $(shell for p in python3.11 python3; do \
   if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
   then command -v $$p; break; fi; done)
 
-.PHONY: book test test-slow experiment accept bench sheet doctor handouts site release
-.PHONY: clean
+.PHONY: book test test-slow lab reset diff experiment accept bench sheet doctor
+.PHONY: handouts site release clean
 
-test test-slow bench sheet doctor handouts: .venv/.stamp
+test test-slow lab bench sheet doctor handouts: .venv/.stamp
 	@$(LMBOOK) $@
 
 # ANSWERS=0: a site that holds no answer.
@@ -23,6 +23,9 @@ book site release: .venv/.stamp
 
 accept: .venv/.stamp
 	@$(LMBOOK) accept $(CH)
+
+reset diff: .venv/.stamp
+	@$(LMBOOK) $@ $(CH)
 
 experiment: .venv/.stamp
 	@$(LMBOOK) experiment $(CH) $(P)

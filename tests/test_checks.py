@@ -770,3 +770,60 @@ def test_shown_values_are_short(numbers, most):
     assert "\n" not in text
     assert len(text) <= most + 1
     assert text.endswith("…") == (len(show(numbers, 10**6)) > most)
+
+
+# One place off, and the future
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "hint"),
+    [
+        ([0, 1, 3], [1, 3, 6], "off-by-one"),
+        ([3, 6, 0], [1, 3, 6], "off-by-one"),
+        ([[0, 1, 3], [0, 2, 5]], [[1, 3, 6], [2, 5, 9]], "off-by-one"),
+        (torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 6.0]), "off-by-one"),
+        ([1, 3, 7], [1, 3, 6], "value"),
+        ([0, 0, 0], [0, 0, 1], "value"),
+        ([[0, 1, 3], [2, 5, 8]], [[1, 3, 6], [2, 5, 9]], "value"),
+        (4, 5, "value"),
+    ],
+)
+def test_one_place_off(got, expected, hint):
+    result = judged(lambda _: got, lambda _: expected, (0,))
+    assert result.hint == hint
+    if hint == "off-by-one":
+        assert "1 つずれています" in result.message
+
+
+def running(rows, ahead=0):
+    """Running sums of a list of rows, ``ahead`` places too far."""
+    return [sum(map(sum, rows[: i + 1 + ahead])) for i in range(len(rows))]
+
+
+@pytest.mark.parametrize("rows", [[[1.0], [2.0], [4.0]], [[1, 2], [3, 4]]])
+def test_the_future_leaks_from_lists(rows):
+    assert check("演習", running, checks.causal(rows)).ok
+    result = check("演習", lambda x: running(x, 1), checks.causal(rows))
+    assert result.hint == "leak"
+    assert "位置 1 から先を変えると、位置 0 の値が" in result.message
+
+
+def test_the_future_leaks_from_tensors():
+    probe = checks.causal(torch.arange(12.0).view(2, 3, 2), axis=1)
+    assert check("演習", lambda x: x.cumsum(dim=1), probe).ok
+    leaky = check("演習", lambda x: x.flip(1).cumsum(dim=1).flip(1), probe)
+    assert leaky.hint == "leak"
+    assert check("演習", lambda x: 1 / 0, probe).hint == "error"
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [("x", 3), (torch.ones(2), torch.ones(2).double())],
+)
+def test_type_and_dtype_show_the_input(got, expected):
+    assert "入力 5" in judged(lambda _: got, lambda _: expected, (5,)).message
+
+
+def test_warnings_are_swallowed(capsys):
+    judged(lambda _: print("x", file=sys.stderr), mean)
+    assert capsys.readouterr().err == ""

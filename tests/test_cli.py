@@ -387,6 +387,9 @@ def test_make_installs_once_and_again_after_an_interruption(tmp_path: Path) -> N
     assert make(folder, "doctor") == (0, [install, "lmbook doctor"])
     assert make(folder) == (0, ["lmbook book"])
     assert make(folder, "accept", "CH=03") == (0, ["lmbook accept 03"])
+    assert make(folder, "lab") == (0, ["lmbook lab"])
+    assert make(folder, "reset", "CH=03") == (0, ["lmbook reset 03"])
+    assert make(folder, "diff") == (0, ["lmbook diff"])
     said = ["lmbook experiment 03 n=1 seed=2"]
     assert make(folder, "experiment", "CH=03", "P=n=1 seed=2") == (0, said)
     folder = folder.rename(tmp_path / "moved")

@@ -73,7 +73,9 @@ def check(exercise: str, answer: Any, *probes: Probe) -> Result:
             exercise, "unfinished", "未完成です。答えを書いてから実行します。"
         )
     try:
-        with contextlib.redirect_stdout(io.StringIO()), _time_limit(TIMEOUT):
+        out = io.StringIO()
+        quiet = contextlib.redirect_stdout(out), contextlib.redirect_stderr(out)
+        with quiet[0], quiet[1], _time_limit(TIMEOUT):
             for probe in probes:
                 probe(answer)
     except Mistake as mistake:
@@ -161,6 +163,48 @@ def against(
     return probe
 
 
+def causal(*inputs: Any, axis: int = 0, tol: float = 1e-9) -> Probe:
+    """What the answer returns for a position must not hang on later ones.
+
+    ``inputs[0]`` holds the positions along ``axis`` (a nested list: 0), and so does
+    what the answer returns. From each position on, the numbers are replaced.
+    """
+
+    def probe(answer: Callable[..., Any]) -> None:
+        callable_(answer)
+        before = answer(*copy.deepcopy(inputs))
+        for start in range(1, shape(inputs[0])[axis]):
+            other = _replaced(copy.deepcopy(inputs[0]), start, axis)
+            after = answer(other, *copy.deepcopy(inputs[1:]))
+            for place in range(start):
+                a, b = (_at(x, place, axis) for x in (before, after))
+                if not _agree(a, b, tol):
+                    raise Mistake(
+                        "leak",
+                        f"未来が漏れています。入力 {show(inputs[0])} の位置 {start} "
+                        f"から先を変えると、位置 {place} の値が {show(a)} から "
+                        f"{show(b)} に変わりました。",
+                    )
+
+    return probe
+
+
+def _at(x: Any, place: int, axis: int) -> Any:
+    return x[(slice(None),) * axis + (place,)] if axis else x[place]
+
+
+def _replaced(x: Any, start: int, axis: int) -> Any:
+    """``x`` with 7 added to every number from ``start`` on."""
+    if hasattr(x, "shape"):
+        x[(slice(None),) * axis + (slice(start, None),)] += 7
+        return x
+    return [*x[:start], *(_plus(part, 7) for part in x[start:])]
+
+
+def _plus(x: Any, number: float) -> Any:
+    return [_plus(v, number) for v in x] if isinstance(x, (list, tuple)) else x + number
+
+
 def value(
     expected: Any, *, known: Sequence[tuple[Any, str, str]] = (), form: str
 ) -> Probe:
@@ -236,6 +280,7 @@ def _compare(
     tol: float,
 ) -> None:
     shown = "、".join(show(x) for x in inputs if not callable(x))
+    given = f"、入力 {shown}" if shown else ""
     if got is None:
         raise Mistake(
             "no-return", f"値が返っていません。return を書きます（入力 {shown}）。"
@@ -246,18 +291,22 @@ def _compare(
             raise Mistake(wrong.hint, f"{wrong.message}{_values(shown, expected, got)}")
     if _kind(got) != _kind(expected):
         names = type(expected).__name__, type(got).__name__
-        raise Mistake("type", f"返す型は {names[0]} です（受け取った型: {names[1]}）。")
+        text = f"返す型は {names[0]} です（受け取った型: {names[1]}{given}）。"
+        raise Mistake("type", text)
     if shape(got) != shape(expected):
-        text = (
-            f"形は {shape(expected)} です（受け取った形: {shape(got)}、入力 {shown}）。"
-        )
+        text = f"形は {shape(expected)} です（受け取った形: {shape(got)}{given}）。"
         raise Mistake("shape", text)
     if hasattr(expected, "dtype") and got.dtype != expected.dtype:
-        text = f"dtype は {expected.dtype} です（受け取った dtype: {got.dtype}）。"
+        text = (
+            f"dtype は {expected.dtype} です（受け取った dtype: {got.dtype}{given}）。"
+        )
         raise Mistake("dtype", text)
     if not _agree(got, expected, tol):
-        hint = "nan" if _has_nan(got, expected) else "value"
-        what = "NaN が出ました。" if hint == "nan" else "値がちがいます。"
+        hint, what = "value", "値がちがいます。"
+        if _has_nan(got, expected):
+            hint, what = "nan", "NaN が出ました。"
+        elif _shifted(_plain(got), _plain(expected), tol):
+            hint, what = "off-by-one", "1 つずれています。"
         raise Mistake(hint, what + _values(shown, expected, got))
 
 
@@ -281,6 +330,21 @@ def _agree(a: Any, b: Any, tol: float) -> bool:
         return False
     except TypeError:  # not numbers
         return type(a) is type(b) and bool(a == b)
+
+
+def _plain(x: Any) -> Any:
+    return x.tolist() if hasattr(x, "tolist") else x
+
+
+def _shifted(a: Any, b: Any, tol: float) -> bool:
+    """Whether values stand one place off, in every row or along the first axis."""
+    if not isinstance(a, (list, tuple)) or not isinstance(b, (list, tuple)):
+        return False
+    for x, y in ((a[1:], b[:-1]), (a[:-1], b[1:])):
+        if len(set(map(repr, x))) > 1 and _agree(x, y, tol):
+            return True
+    rows = list(zip(a, b, strict=False))
+    return bool(rows) and len(a) == len(b) and all(_shifted(*r, tol) for r in rows)
 
 
 def _has_nan(a: Any, b: Any) -> bool:

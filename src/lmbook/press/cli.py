@@ -9,9 +9,20 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lmbook import chapters
-from lmbook.press import doctor, experiment, handouts, release, run, sheet, site, suite
+from lmbook.press import (
+    desk,
+    doctor,
+    experiment,
+    handouts,
+    release,
+    run,
+    sheet,
+    site,
+    suite,
+)
 from lmbook.press.accept import AcceptError, accept
 from lmbook.press.editions import EditionError
 
@@ -42,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"cell {error.cell}: " if isinstance(error, run.CellError) else ""
         print(f"lmbook: {where}{error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nlmbook: interrupted; what was finished is kept", file=sys.stderr)
+        return 130
     return code
 
 
@@ -53,9 +67,9 @@ def parser() -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         made[name] = commands.add_parser(name, help=command.__doc__)
         made[name].set_defaults(command=command)
-    for name in ("run", "compare", "accept"):
+    for name in ("run", "compare", "accept", "diff"):
         made[name].add_argument("chapters", nargs="*", metavar="CH")
-    for name in ("run", "book", "experiment", "accept"):
+    for name in ("run", "book", "experiment", "accept", "diff"):
         made[name].add_argument(
             "--cell-seconds", type=int, default=run.CELL_SECONDS, metavar="N"
         )
@@ -68,6 +82,12 @@ def parser() -> argparse.ArgumentParser:
         )
     made["experiment"].add_argument("chapter", metavar="CH")
     made["experiment"].add_argument("parameters", nargs="*", metavar="name=value")
+    made["lab"].add_argument(
+        "--full", action="store_true", help="the executed chapters, which are kept"
+    )
+    made["lab"].add_argument("--port", type=int, default=8888, metavar="N")
+    made["lab"].add_argument("--no-browser", action="store_true")
+    made["reset"].add_argument("chapters", nargs="+", metavar="CH")
     made["bench"].add_argument("names", nargs="*", metavar="NAME")
     return top
 
@@ -110,8 +130,13 @@ def accept_command(given: argparse.Namespace) -> int:
 
 
 def experiment_command(given: argparse.Namespace) -> int:
-    """execute one chapter with other parameters, once, and show its results"""
+    """execute one chapter with other parameters, once; name=1,2 makes a grid"""
     (path,) = chosen([given.chapter])
+    legal = experiment.parameters_of(run.read(path))
+    runs = experiment.combinations(given.parameters, legal)
+    if len(runs) > 1:
+        return _grid(path, runs, given.cell_seconds)
+    experiment.refuse(path, runs)
     done = experiment.experiment(
         path, given.parameters, experiment.FOLDER, cell_seconds=given.cell_seconds
     )
@@ -122,6 +147,58 @@ def experiment_command(given: argparse.Namespace) -> int:
     print(f"cells that differ from the book: {' '.join(done.changed) or 'none'}")
     print(f"notebook: {done.output}")
     return 0
+
+
+def _grid(path: Path, runs: list[dict[str, Any]], cell_seconds: int) -> int:
+    from lmbook.press import grid
+
+    done = grid.grid(path, runs, experiment.FOLDER, cell_seconds=cell_seconds)
+    there = sum(row.done is not None and row.done.was_there for row in done.runs)
+    failed = [row for row in done.runs if row.error]
+    print(f"{len(runs)} runs: {there} were there already, {len(failed)} failed")
+    for row in failed:
+        print(f"  {row.values}: {row.error}")
+    print(f"table: {done.csv}\npage: {done.html}")
+    return 1 if failed else 0
+
+
+def lab_command(given: argparse.Namespace) -> int:
+    """read: JupyterLab over your own copies of the chapters, in desk/"""
+    from lmbook.press import lab
+
+    for copy in [] if given.full else desk.lay_out(chosen([]), desk.DESK):
+        print(f"new copy: {copy}")
+    folder = chapters.NOTEBOOKS if given.full else desk.DESK
+    browser = not given.no_browser
+    lab.serve(folder, full=given.full, port=given.port, browser=browser)
+    return 0
+
+
+def reset_command(given: argparse.Namespace) -> int:
+    """put a fresh copy of a chapter into desk/; the old one goes to desk/old/"""
+    for path in chosen(given.chapters):
+        kept = desk.reset(path, desk.DESK)
+        print(f"{path.stem}: fresh copy" + (f"; the old one is {kept}" if kept else ""))
+    print("if JupyterLab is open, close the chapter there and open it again")
+    return 0
+
+
+def diff_command(given: argparse.Namespace) -> int:
+    """execute your copies in desk/ and say where the first leaves the book, and why"""
+    from lmbook.press import diff
+
+    paths = chosen(given.chapters)
+    if not given.chapters:
+        paths = [path for path in paths if (desk.DESK / path.name).is_file()]
+    if not paths:
+        raise UsageError("there is no copy in desk/; `lmbook lab` makes them")
+    away = 0
+    for path in paths:
+        copy, seconds = desk.DESK / path.name, given.cell_seconds
+        found = diff.diff(path, copy, cell_seconds=seconds)
+        print(found)
+        away += found.cell is not None
+    return 1 if away else 0
 
 
 def doctor_command(given: argparse.Namespace) -> int:
@@ -154,7 +231,7 @@ def book_command(given: argparse.Namespace) -> int:
         return 1
     _print(r.output for r in results)
     _site([r.output for r in results], given)
-    print("to read and run them: .venv/bin/jupyter lab notebooks")
+    print("to read and run them: make lab, or .venv/bin/lmbook lab")
     return 0
 
 
@@ -242,6 +319,9 @@ COMMANDS = {
     "compare": compare_command,
     "accept": accept_command,
     "experiment": experiment_command,
+    "lab": lab_command,
+    "reset": reset_command,
+    "diff": diff_command,
     "doctor": doctor_command,
     "sheet": sheet_command,
     "book": book_command,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -34,7 +35,10 @@ class Fault:
 
 def examine(root: Path = chapters.ROOT) -> list[Fault]:
     """Every fault found; an empty list means that all is well."""
-    looks = (interpreter, versions, fonts, threads, writable, space)
+    looks = (
+        *(interpreter, kernel, versions, fonts, threads),
+        *(writable, space, jupyterlab),
+    )
     return [fault for look in looks for fault in look(root)]
 
 
@@ -44,6 +48,23 @@ def interpreter(root: Path) -> Iterator[Fault]:
         yield Fault(
             f"This Python ({sys.executable}) is not the project's .venv.",
             f"use {root / '.venv' / 'bin' / 'lmbook'} (on Windows: Scripts)",
+        )
+
+
+def kernel(root: Path) -> Iterator[Fault]:
+    """The kernel called python3 must be there and be this Python."""
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    try:
+        command = KernelSpecManager().get_kernel_spec("python3").argv[0]
+    except NoSuchKernel:
+        yield Fault("There is no kernel called python3.", INSTALL)
+        return
+    # A bare "python" is replaced by the starting interpreter.
+    if Path(command).name != command and Path(command) != Path(sys.executable):
+        yield Fault(
+            f"The kernel python3 is another Python ({command}).",
+            "delete that kernel: jupyter kernelspec remove python3; then " + INSTALL,
         )
 
 
@@ -106,8 +127,9 @@ def threads(root: Path) -> Iterator[Fault]:
 
 def writable(root: Path) -> Iterator[Fault]:
     """The project's folder and the temporary folder must take a file."""
-    for folder in (root, root / "notebooks", Path(tempfile.gettempdir())):
-        if not os.access(folder, os.W_OK):
+    folders = (root, root / "notebooks", root / "desk", root / "build")
+    for folder in (*folders, Path(tempfile.gettempdir())):
+        if folder.exists() and not os.access(folder, os.W_OK):
             yield Fault(
                 f"{folder} cannot be written to.",
                 "give yourself write permission there, or copy the project elsewhere",
@@ -122,3 +144,29 @@ def space(root: Path) -> Iterator[Fault]:
             f"Only {free:.1f} GB are free on this disk.",
             f"free {FREE_GB} GB; build/ may be deleted (make clean)",
         )
+
+
+SLIDERS = "@jupyter-widgets/jupyterlab-manager"
+#: Where each part of JupyterLab that the desk needs lies, under share/jupyter.
+EXTENSIONS = {
+    "JupyterLab": "lab/static/index.html",
+    SLIDERS: f"labextensions/{SLIDERS}/package.json",
+}
+
+
+def jupyterlab(root: Path) -> Iterator[Fault]:
+    """JupyterLab, its extension for sliders and its Japanese menus must be there."""
+    share = Path(sys.prefix) / "share" / "jupyter"
+    for what, place in EXTENSIONS.items():
+        if not (share / place).is_file():
+            yield Fault(f"{what} is not in {share}.", INSTALL)
+    if importlib.util.find_spec("jupyterlab_language_pack_ja_JP") is None:
+        yield Fault("JupyterLab's Japanese language pack is missing.", INSTALL)
+    config = Path(sys.prefix) / "etc" / "jupyter" / "labconfig" / "page_config.json"
+    if config.is_file():
+        disabled = json.loads(config.read_text("utf-8")).get("disabledExtensions", {})
+        for name in (SLIDERS, f"{SLIDERS}:plugin"):
+            if disabled.get(name):
+                yield Fault(
+                    f"{name} is disabled.", f"jupyter labextension enable {name}"
+                )

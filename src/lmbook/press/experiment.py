@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +84,63 @@ def _value(text: str, standard: Any) -> Any:
     if type(value) is not type(standard):
         raise ValueError(f"{text} is a {type(value).__name__}")
     return value
+
+
+def combinations(
+    given: Iterable[str], legal: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """``["n=1,2", "seed=0,1"]`` as the values of each run, the last name fastest.
+
+    A comma separates, unless the parameter itself is a list. Raises ParameterError
+    as :func:`parse` does.
+    """
+    choices: list[list[str]] = []
+    for item in given:
+        name, equals, text = item.partition("=")
+        several = not isinstance(legal.get(name), (list, tuple))
+        values = list(dict.fromkeys(text.split(","))) if several else [text]
+        choices.append([f"{name}{equals}{value}" for value in values])
+    return [parse(one, legal) for one in itertools.product(*choices)]
+
+
+def refuse(path: Path, runs: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ParameterError if the chapter itself finds a value illegal.
+
+    Only its cells down to the one after ``parameters`` are executed, in a process of
+    their own, once for each of ``runs``.
+    """
+    cells = [c for c in run.read(path).cells if c.cell_type == "code"]
+    tagged = [
+        i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", [])
+    ]
+    if not tagged:
+        return
+    done = subprocess.run(
+        [sys.executable, "-c", _LEGAL],
+        input=json.dumps([[c.source for c in cells[: tagged[0] + 2]], list(runs)]),
+        cwd=path.parent,
+        env=run.environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        defaults = _listed(parameters_of(run.read(path)))
+        raise ParameterError(f"{last.partition(': ')[2] or last}\n{defaults}")
+
+
+#: What :func:`refuse` runs: the values go in between the last two cells.
+_LEGAL = """
+import json, sys
+cells, runs = json.load(sys.stdin)
+for values in runs:
+    names = {"__name__": "__main__"}
+    for cell in cells[:-1]:
+        exec(cell, names)
+    names.update(values)
+    exec(cells[-1], names)
+"""
 
 
 def slug(values: Mapping[str, Any]) -> str:
