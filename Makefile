@@ -4,16 +4,22 @@
 LMBOOK := .venv/bin/lmbook
 CH :=
 P :=
+ANSWERS ?= 1
 
 # The first of these on the path that is new enough.
 PYTHON := $(shell for p in python3.11 python3; do \
   if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
   then command -v $$p; break; fi; done)
 
-.PHONY: book test test-slow lab reset diff experiment accept bench sheet doctor clean
+.PHONY: book test test-slow lab reset diff experiment accept bench sheet doctor
+.PHONY: handouts site release clean
 
-book test test-slow lab bench sheet doctor: .venv/.stamp
+test test-slow lab bench sheet doctor handouts: .venv/.stamp
 	@$(LMBOOK) $@
+
+# ANSWERS=0: a site that holds no answer.
+book site release: .venv/.stamp
+	@$(LMBOOK) $@ $(if $(filter 0,$(ANSWERS)),--no-answers)
 
 accept: .venv/.stamp
 	@$(LMBOOK) accept $(CH)

@@ -9,11 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import cell, notebook, save
+from helpers import cell, markdown, notebook, save
 from nbformat.v4 import new_output
 
 from lmbook import chapters
-from lmbook.press import cli, compare, doctor, experiment, run, sheet, suite
+from lmbook.press import (
+    cli,
+    compare,
+    doctor,
+    experiment,
+    handouts,
+    release,
+    run,
+    sheet,
+    site,
+    suite,
+)
 
 
 @pytest.fixture
@@ -22,7 +33,9 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(chapters, "NOTEBOOKS", tmp_path / "notebooks")
     monkeypatch.setattr(run, "EXECUTED", tmp_path / "build" / "executed")
     monkeypatch.setattr(experiment, "FOLDER", tmp_path / "build" / "experiments")
-    monkeypatch.setattr(sheet, "FOLDER", tmp_path / "build" / "sheet")
+    for part in (sheet, handouts, site, release):
+        name = part.__name__.rpartition(".")[2]
+        monkeypatch.setattr(part, "FOLDER", tmp_path / "build" / name)
     made = notebook(
         ("parameters", "n = 1", ["parameters"]),
         ("shown", "print(2 * n)"),
@@ -51,13 +64,41 @@ def test_accept_then_compare_then_experiment(
     assert "nothing was executed" in capsys.readouterr().out
 
 
+def with_title(house: Path) -> None:
+    """The site needs a title on each page."""
+    path = house / "notebooks" / "01_x.ipynb"
+    made = run.read(path)
+    made.cells.insert(0, markdown("title", "# 題"))
+    save(path, made)
+
+
 def test_book_says_where_and_how_long(
     house: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    with_title(house)
     assert cli.main(["book"]) == 0
     said = capsys.readouterr().out
     assert str(house / "build" / "executed" / "01_x.ipynb") in said
     assert "all chapters: " in said
+    for name in ("handouts/01_x_teacher.pdf", "site/01_x.html"):
+        assert (house / "build" / name).is_file()
+    assert "handouts of 01_x: student 1 pages, teacher 1 pages, " in said
+    assert str(house / "build" / "site" / "index.html") in said
+
+
+def test_release_is_made_of_committed_chapters(
+    house: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_title(house)
+    assert cli.main(["release"]) == 1
+    said = capsys.readouterr()
+    assert "01_x.ipynb, cell parameters: was not executed" in said.err
+    assert not (house / "build").exists()
+    assert cli.main(["accept"]) == 0
+    assert cli.main(["release", "--no-answers"]) == 0
+    said = capsys.readouterr()
+    assert f"{house / 'build' / 'release' / 'SHA256SUMS'}  0.0 MB" in said.out
+    assert cli.main(["handouts"]) == 0
 
 
 def test_a_chapter_that_fails(house: Path, capsys: pytest.CaptureFixture[str]) -> None:

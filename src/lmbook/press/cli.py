@@ -7,15 +7,31 @@ import io
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmbook import chapters
-from lmbook.press import desk, doctor, experiment, run, sheet, suite
+from lmbook.press import (
+    desk,
+    doctor,
+    experiment,
+    handouts,
+    release,
+    run,
+    sheet,
+    site,
+    suite,
+)
 from lmbook.press.accept import AcceptError, accept
+from lmbook.press.editions import EditionError
 
 BENCHMARKS = chapters.ROOT / "benchmarks"
+#: What a command refuses, with a sentence.
+REFUSALS = (
+    *(AcceptError, EditionError, handouts.HandoutError, site.SiteError),
+    *(run.CellError, FileNotFoundError),
+)
 
 
 class UsageError(ValueError):
@@ -33,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UsageError, experiment.ParameterError) as error:
         print(f"lmbook: {error}", file=sys.stderr)
         return 2
-    except (AcceptError, run.CellError, FileNotFoundError) as error:
+    except REFUSALS as error:
         where = f"cell {error.cell}: " if isinstance(error, run.CellError) else ""
         print(f"lmbook: {where}{error}", file=sys.stderr)
         return 1
@@ -60,6 +76,10 @@ def parser() -> argparse.ArgumentParser:
     made["accept"].add_argument(
         "--executed", action="store_true", help="take build/executed as it is"
     )
+    for name in ("book", "site", "release"):
+        made[name].add_argument(
+            "--no-answers", action="store_true", help="a site without any answer"
+        )
     made["experiment"].add_argument("chapter", metavar="CH")
     made["experiment"].add_argument("parameters", nargs="*", metavar="name=value")
     made["lab"].add_argument(
@@ -200,15 +220,53 @@ def sheet_command(given: argparse.Namespace) -> int:
 
 
 def book_command(given: argparse.Namespace) -> int:
-    """execute every chapter and say where everything is"""
+    """execute every chapter, print them, make the site; say where everything is"""
     start = time.monotonic()
     results = _run(chosen([]), given)
     print()
     for result in results:
         print(f"{result}\n  {result.output if result.error is None else 'no output'}")
     print(f"all chapters: {time.monotonic() - start:.1f} s")
+    if any(r.error for r in results):
+        return 1
+    _print(r.output for r in results)
+    _site([r.output for r in results], given)
     print("to read and run them: make lab, or .venv/bin/lmbook lab")
-    return 1 if any(r.error for r in results) else 0
+    return 0
+
+
+def handouts_command(given: argparse.Namespace) -> int:
+    """make the PDFs and notebooks of students and teachers in build/handouts"""
+    _print(chosen([]))
+    return 0
+
+
+def site_command(given: argparse.Namespace) -> int:
+    """make the reading site in build/site (and the handouts that it offers)"""
+    _print(chosen([]))
+    _site(chosen([]), given)
+    return 0
+
+
+def release_command(given: argparse.Namespace) -> int:
+    """zip handouts and site, made afresh, into build/release"""
+    site_command(given)
+    folders = release.FOLDER, handouts.FOLDER, site.FOLDER
+    for path in release.release(chosen([]), *folders):
+        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+def _print(paths: Iterable[Path]) -> None:
+    for made in handouts.build(paths, handouts.FOLDER):
+        print(f"handouts of {made}")
+    print(f"  {handouts.FOLDER}")
+
+
+def _site(paths: list[Path], given: argparse.Namespace) -> None:
+    start, answers = time.monotonic(), not given.no_answers
+    page = site.build(paths, site.FOLDER, printed=handouts.FOLDER, answers=answers)
+    print(f"site: {time.monotonic() - start:.1f} s\n  {page}")
 
 
 def test_command(given: argparse.Namespace) -> int:
@@ -267,6 +325,9 @@ COMMANDS = {
     "doctor": doctor_command,
     "sheet": sheet_command,
     "book": book_command,
+    "handouts": handouts_command,
+    "site": site_command,
+    "release": release_command,
     "test": test_command,
     "test-slow": slow_command,
     "bench": bench_command,

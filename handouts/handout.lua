@@ -1,0 +1,81 @@
+-- Draw what lmbook.press.editions decided: the attributes box, note and lines of a cell.
+-- A cell that is `whole` is not cut by a page.
+local function quoted(text)
+  return '"' .. text:gsub('\\', '\\\\'):gsub('"', '\\"'):gsub('\n', '\\n') .. '"'
+end
+
+local function typst(text)
+  return pandoc.RawBlock('typst', text)
+end
+
+-- A figure at its own size (150 dpi), or smaller; its words are kept for readers.
+local function figure(image)
+  local alt = image.attributes.alt or pandoc.utils.stringify(image.caption)
+  pandoc.mediabag.write('.', image.src)
+  local call = '#drawing(' .. quoted(image.src) .. ', ' .. quoted(alt) .. ')'
+  return pandoc.RawInline('typst', call)
+end
+
+-- A formula speaks its TeX to whoever cannot see it.
+local function formula(tex)
+  local spoken = pandoc.RawInline('typst', '#spoken(' .. quoted(tex.text) .. ')[')
+  return { spoken, tex, pandoc.RawInline('typst', ']') }
+end
+
+local lessons, open = 0, {}
+
+-- A lesson starts a page. Levels follow the nesting: PDF/UA allows no skipped one.
+local function heading(block)
+  while #open > 0 and open[#open] >= block.level do table.remove(open) end
+  table.insert(open, block.level)
+  block.level = #open
+  if block.level ~= 2 then return block end
+  lessons = lessons + 1
+  return { typst('#lesson-start(' .. lessons .. ')'), block }
+end
+
+-- Columns as wide as they need to be, not as wide as the dashes in the source.
+local function plain_columns(block)
+  block.colspecs = block.colspecs:map(function() return { 'AlignDefault', nil } end)
+  return block
+end
+
+local function printed(block)
+  return typst('#printed(' .. quoted(block.text) .. ')')
+end
+
+local function cell(block)
+  if not block.classes:includes('cell') then return nil end
+  local kept = pandoc.List()
+  for _, child in ipairs(block.content) do
+    if child.t == 'CodeBlock' and block.classes:includes('code') then
+      if child.text ~= '' then kept:insert(typst('#code(' .. quoted(child.text) .. ')')) end
+    else
+      kept:insert(child)
+    end
+  end
+  local lines = block.attributes.lines
+  if block.attributes.box then
+    local call = '#boxed(' .. quoted(block.attributes.box) .. ', '
+    call = call .. quoted(block.attributes.note or '') .. ', ' .. (lines or '0')
+    call = call .. ', ' .. (block.attributes.whole or 'false') .. ')['
+    kept:insert(1, typst(call))
+    kept:insert(typst(']'))
+  elseif lines then
+    kept:insert(typst('#boxed("記入欄", "", ' .. lines .. ', ' .. tostring(tonumber(lines) <= 15) .. ')[]'))
+  end
+  return kept
+end
+
+-- Outputs stand in Divs of their own inside the cell: their text is drawn first.
+local function output(block)
+  if not block.classes:includes('output') then return nil end
+  return block:walk({ CodeBlock = printed }).content
+end
+
+return {
+  { Image = figure, Math = formula, Header = heading, Table = plain_columns },
+  { Div = output },
+  { Div = cell },
+  { CodeBlock = printed },
+}

@@ -1,0 +1,123 @@
+"""The reading site: Sphinx and MyST-NB make a folder that opens from a stick.
+
+Nothing in it asks the network. MathJax is copied out of a wheel at build time.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmbook import chapters
+from lmbook.press import compare, editions, handouts
+from lmbook.press.run import BUILD, environment
+
+FOLDER = BUILD / "site"
+SOURCE = chapters.ROOT / "site"
+#: From its wheel, with the licence under which it may be passed on.
+MATHJAX = {"es5/tex-svg.js": "tex-svg.js", "LICENSE": "tex-svg.LICENSE.txt"}
+
+
+class SiteError(RuntimeError):
+    """Sphinx failed or warned; holds what it said."""
+
+
+def build(
+    notebooks: Sequence[Path],
+    folder: Path = FOLDER,
+    *,
+    printed: Path = handouts.FOLDER,
+    answers: bool = True,
+) -> Path:
+    """The site of ``notebooks`` in ``folder``; the page to open.
+
+    ``printed`` holds the handouts, whose student files are offered. Without
+    ``answers`` none is in any file. ``folder`` is replaced by a whole site only.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".site-", dir=folder.parent) as place:
+        source, made = Path(place) / "source", Path(place) / "site"
+        write_source(notebooks, source, printed, answers=answers)
+        _sphinx(source, made, Path(place) / "doctrees")
+        shutil.rmtree(folder, ignore_errors=True)
+        made.replace(folder)
+    return folder / "index.html"
+
+
+def write_source(
+    notebooks: Sequence[Path], source: Path, printed: Path, *, answers: bool
+) -> None:
+    """All that Sphinx reads: settings, pages, chapters, MathJax and downloads."""
+    shutil.copytree(SOURCE, source)
+    static = source / "_static"
+    shutil.copy(SOURCE / "overfit-figure.png", static)
+    wheel = importlib.metadata.distribution("django-static-mathjax")
+    for name, target in MATHJAX.items():
+        file = wheel.locate_file(f"mathjax/static/mathjax/{name}")
+        shutil.copy(str(file), static / target)
+    edition: editions.Edition = "self" if answers else "student"
+    for path in notebooks:
+        page = editions.split(editions.read(path), edition, path.name, "web")
+        page = editions.prepared(page, "web")
+        (source / path.name).write_text(compare.text_of(page), encoding="utf-8")
+        for name in student_files(path):
+            (source / "files").mkdir(exist_ok=True)
+            shutil.copy(printed / name, source / "files")
+    index = (source / "index.md").read_text(encoding="utf-8")
+    for name, text in {
+        "chapters": chapter_table(notebooks),
+        "downloads": "\n".join(map(_downloads, notebooks)),
+        "pages": "\n".join(path.stem for path in notebooks),
+    }.items():
+        index = index.replace(f"{{{name}}}", text)
+    (source / "index.md").write_text(index, encoding="utf-8")
+
+
+def student_files(path: Path) -> list[str]:
+    """Names of the handouts of a chapter that anyone may have."""
+    return [f"{path.stem}_student.pdf", f"{path.stem}_student.ipynb"]
+
+
+def chapter_table(notebooks: Sequence[Path]) -> str:
+    """README.ja.md's table of chapters, with links to the pages of the site."""
+    readme = (chapters.ROOT / "README.ja.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|.*\|$", readme, re.MULTILINE)
+    here = {path.name for path in notebooks}
+
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[1]}]({match[2]})" if match[2] in here else match[1]
+
+    return "\n".join(re.sub(r"\[(.+?)\]\(notebooks/(.+?)\)", link, row) for row in rows)
+
+
+def _downloads(path: Path) -> str:
+    words = ("印刷用（PDF）", "ノートブック")
+    links = [
+        f"{{download}}`{word} <files/{name}>`"
+        for word, name in zip(words, student_files(path), strict=True)
+    ]
+    return f"- 第{int(path.stem[:2])}章　生徒用 {'、'.join(links)}"
+
+
+def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
+    command += ["-b", "html", "-d", str(doctrees), str(source), str(made)]
+    done = subprocess.run(
+        command,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode or done.stdout.strip():
+        raise SiteError(f"the site was not built: {done.stdout.strip()}")
+    (made / ".buildinfo").unlink(missing_ok=True)
+    for file in made.rglob("*.map"):  # for debuggers of the theme
+        file.unlink()
