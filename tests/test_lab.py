@@ -203,3 +203,13 @@ def test_the_book_itself_cannot_be_saved_over(tmp_path: Path) -> None:
             assert "/login" in page.url  # a wrong token opens nothing
     assert {p: p.read_bytes() for p in CHAPTERS} == before
     assert served[1].returncode == 0
+
+
+def test_a_missing_browser_fails_in_ci_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="Chromium is not installed"):
+        browser.executable()
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(pytest.fail.Exception, match="Chromium is not installed"):
+        browser.executable()

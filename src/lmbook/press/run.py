@@ -303,6 +303,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CellError as error:
         tell({"cell": error.cell, "error": str(error)})
         return 1
+    except KeyboardInterrupt:  # told by the parent, which has it, too
+        return 130
     except Exception as error:
         tell({"error": f"{type(error).__name__}: {error}"})
         return 1
