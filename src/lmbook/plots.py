@@ -532,6 +532,93 @@ def bars(
         return _finish(picture)
 
 
+# --- boxes and arrows ----------------------------------------------------------
+
+
+def diagram(
+    boxes: Mapping[str, str],
+    arrows: Sequence[tuple[str, str]],
+    *,
+    alt: str,
+    title: str = "",
+    across: bool = False,
+) -> Picture:
+    """Named ``boxes`` (name -> text) joined by ``arrows`` (from, to), in layers.
+
+    A box stands one layer after the last box that points at it, from top to bottom,
+    or from left to right when ``across``. An arrow over a layer bends around it.
+    Raises ValueError for an arrow to or from an unknown box and for a cycle.
+    """
+    for name in (n for arrow in arrows for n in arrow):
+        if name not in boxes:
+            raise ValueError(f"矢印の端 {name!r} という箱がありません。")
+    places = _layers(list(boxes), arrows)
+    deep = max(layer for layer, _ in places.values()) + 1
+    with mpl.rc_context(_style()):
+        height = 2.6 if across else min(4.0, 0.6 + 0.4 * deep)
+        picture, (ax,) = _picture(alt, 1, 1, WIDTH if across else 3.4, height)
+        ax.set_title(title)
+        ax.axis("off")
+        at = {
+            name: ((layer, -side) if across else (side, -layer))
+            for name, (layer, side) in places.items()
+        }
+        drawn = {}
+        for name, text in boxes.items():
+            frame = {"boxstyle": "round,pad=0.35", "fc": "#eef3f8", "ec": "#3b6ea5"}
+            x, y = at[name]
+            drawn[name] = ax.text(
+                x, y, text, ha="center", va="center", size=8, bbox=frame, gid=name
+            )
+        ax.set_xlim(*_span([x for x, _ in at.values()], 0.6 if across else 1.0))
+        ax.set_ylim(*_span([y for _, y in at.values()], 0.6))
+        picture.draw_without_rendering()  # the boxes get their sizes
+        side = 0.75  # of the far arrows: right and left in turn
+        for start, end in arrows:
+            far = places[end][0] - places[start][0] > 1 and not across
+            side = -side if far else side
+            props = {
+                "arrowstyle": "-|>",
+                "color": "#444444",
+                "connectionstyle": f"bar,fraction={side}" if far else "arc3",
+                "patchA": drawn[start].get_bbox_patch(),
+                "patchB": drawn[end].get_bbox_patch(),
+                "shrinkA": 1,
+                "shrinkB": 1,
+            }
+            name = f"{start}→{end}"
+            ax.annotate("", at[end], at[start], arrowprops=props, gid=name)
+        return _finish(picture)
+
+
+def _span(values: Sequence[float], margin: float) -> tuple[float, float]:
+    return min(values) - margin, max(values) + margin
+
+
+def _layers(
+    names: Sequence[str], arrows: Sequence[tuple[str, str]]
+) -> dict[str, tuple[int, float]]:
+    """Layer and sideways place of each box; a layer is centred on 0."""
+    layer = dict.fromkeys(names, 0)
+    for _ in names:
+        moved = False
+        for start, end in arrows:
+            if layer[end] <= layer[start]:
+                layer[end], moved = layer[start] + 1, True
+        if not moved:
+            break
+    else:
+        raise ValueError("矢印が輪になっています。輪のない図だけを描けます。")
+    rows: dict[int, list[str]] = {}
+    for name in names:
+        rows.setdefault(layer[name], []).append(name)
+    return {
+        name: (depth, i - (len(row) - 1) / 2)
+        for depth, row in rows.items()
+        for i, name in enumerate(row)
+    }
+
+
 # --- the description ----------------------------------------------------------
 
 
@@ -548,6 +635,7 @@ def describe(figure: Figure) -> str:
         title = ax.get_title() or "(無題)"
         lines.append(f"{head}: {title} | 横 {_axis(ax, 'x')} | 縦 {_axis(ax, 'y')}")
         lines += [*_maps(ax), *_lines(ax), *_bands(ax), *_bars(ax), *_dots(ax)]
+        lines += _boxes(ax)
         legend = ax.get_legend()
         if legend is not None:
             names = "、".join(t.get_text() for t in legend.get_texts())
@@ -646,3 +734,12 @@ def _dots(ax: Axes) -> list[str]:
         for dots in ax.collections
         if isinstance(dots, PathCollection)
     ]
+
+
+def _boxes(ax: Axes) -> list[str]:
+    named = [text for text in ax.texts if text.get_gid()]
+    boxes = [t.get_text().replace("\n", " ") for t in named if t.get_text()]
+    arrows = [str(t.get_gid()) for t in named if not t.get_text()]
+    if not boxes:
+        return []
+    return [f"  箱: {'、'.join(boxes)}", f"  矢印: {'、'.join(arrows)}"]
