@@ -126,7 +126,8 @@ def main() -> None:
         for name, pair in pairs.items():
             steps = [parts_of(*pair, *batch) for _ in range(TURN)]
             if number:
-                sums = [1000 * sum(column) / TURN for column in zip(*steps, strict=True)]
+                columns = zip(*steps, strict=True)
+                sums = [1000 * sum(column) / TURN for column in columns]
                 spent[name].append(sums)
     totals = {name: [sum(row) for row in rows] for name, rows in spent.items()}
     ratios = [a / b for a, b in zip(totals["ours"], totals["peer"], strict=True)]
