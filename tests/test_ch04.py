@@ -340,6 +340,41 @@ def test_all_rungs_have_one_loss_curve(ladder):
     assert max(apart.values()) < 1e-12
 
 
+@pytest.mark.parametrize("T", [3, 7])
+def test_the_limit_counts_what_torch_counts(ladder, T):
+    model = scalar(n_layer=2)
+    with FlopCounterMode(display=False) as forward:
+        LESSON.twin_of(model)(torch.zeros(1, T, dtype=torch.long))
+    arithmetic = ladder.step_flops(model.config, T) - 14 * len(model.params)
+    assert arithmetic == 3 * forward.get_total_flops()
+
+
+def test_the_peer_is_a_causal_gpt_of_the_same_size(ladder):
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import torch_gpt
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+    peer = torch_gpt.Peer()
+    ids = torch.randint(26, (2, 16))
+    changed = ids.clone()
+    changed[:, -1] += 1
+    assert torch.equal(peer(ids)[:, :-1], peer(changed)[:, :-1])
+    assert not torch.equal(peer(ids)[:, -1], peer(changed)[:, -1])
+    assert 4192 <= sum(p.numel() for p in peer.parameters()) < 1.1 * 4192
+
+
+def test_committed_tasks_say_what_the_chapter_says():
+    tasks = {row["name"]: row for row in repro.measured("learning_curves")["tasks"]}
+    base = tasks["既定"]
+    for name in ("2 層", "GELU", "block 32", "RoPE", "ALiBi"):
+        assert LESSON.overlaps(base, tasks[name]), name
+    for name in ("batch 8", "batch 32"):
+        assert tasks[name]["high"] < base["low"] - 0.1
+    for name in ("block 4", "block 8"):
+        assert LESSON.overlaps(tasks[name], tasks[name]["default_inside"])
+
+
 def test_committed_speeds_reach_their_bars(ladder):
     found = repro.measured("ladder")
     ratios = {row["rung"]: row["ratio"] for row in found["rungs"]}
