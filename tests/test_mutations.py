@@ -47,6 +47,13 @@ MUTATIONS = {
         ("cross-entropy-definition", "local[target] -= 1.0", "pass", "unlikely"),
         ("adam-definition", "p.grad = 0.0", "pass", "train-step-run"),
     ],
+    "04": [
+        ("mask-definition", ".tril(T - t)", ".tril(T - t + 1)", "mask-figure"),
+        ("layer", "x = x + self.attn_wo", "x = self.attn_wo", "twin-check"),
+        ("adam-definition", "1 - step / steps", "1 - step / steps / 2", "adam-run"),
+        ("mean-definition", "(1) / sizes)", "(1) / sizes.max())", "batch-run"),
+        ("write-definition", "logits < floor", "logits <= floor", "topk-example"),
+    ],
 }
 #: One chapter's faults are planted by `make test`, all others' by `make test-slow`.
 ROWS = [

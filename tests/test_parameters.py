@@ -14,6 +14,11 @@ LEGAL = {
     ],
     "02": [{"seed": 9999, "steps": 1}, {"seed": 3, "steps": 400}],
     "03": [{"corpus": "ja", "n_layer": 2}, {"n_embd": 12, "n_head": 3, "top_k": 2}],
+    "04": [
+        {"corpus": "ja", "n_layer": 2, "batch": 1, "seed": 0},
+        {"n_embd": 4, "n_head": 2, "block_size": 12, "steps": 1, "seed": 9999},
+        {"n_embd": 64, "n_head": 8, "n_layer": 3, "block_size": 64, "batch": 128},
+    ],
 }
 #: chapter -> (parameter, illegal value, what the message must hold)
 ILLEGAL = {
@@ -34,6 +39,13 @@ ILLEGAL = {
     "03": [
         ("n_head", 3, "[1, 2, 4, 8, 16]"),
         ("activation", "tanh", "relu"),
+        ("quick", 1, "bool"),
+    ],
+    "04": [
+        ("corpus", "fr", "['en', 'ja'] のどれか"),
+        ("n_head", 3, "[1, 2, 4, 8] のどれか"),
+        ("block_size", 8, "12 から 64 までの整数"),
+        ("steps", 401, "1 から 400 までの整数"),
         ("quick", 1, "bool"),
     ],
 }
