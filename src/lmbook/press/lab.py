@@ -73,6 +73,8 @@ def prepare(folder: Path, build: Path, *, full: bool) -> list[str]:
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.answer_yes": True,  # Ctrl-C asks nothing
         "ServerApp.allow_root": True,
+        # It would wrap the contents manager, and our refusals with it.
+        "ServerApp.jpserver_extensions": "jupyterlab_jupytext=False",
         "Application.log_level": "ERROR",
         "AsyncMappingKernelManager.kernel_manager_class": f"{__name__}.Kernel",
         "LabApp.app_settings_dir": settings,
