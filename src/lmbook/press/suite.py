@@ -96,7 +96,7 @@ def slow() -> int:
     """What takes longer; no test is marked slow at first, and that is said."""
     steps = Steps()
     chosen = "slow" if exact_platform() else "slow and not regression"
-    steps.python("slow tests", [*PYTEST, "-m", chosen], (0, 5))
+    steps.python("slow tests", [*PYTEST, *PARALLEL, "-m", chosen], (0, 5))
     return steps.end()
 
 
