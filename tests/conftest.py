@@ -3,6 +3,8 @@
 import os
 import tempfile
 
+import pytest
+
 from lmbook.press import run
 
 _ENVIRONMENT = run.environment()
@@ -17,3 +19,15 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "ignore::EncodingWarning")
     ours = r"(lmbook|test_|helpers|conftest).*"
     config.addinivalue_line("filterwarnings", f"error::EncodingWarning:{ours}")
+
+
+@pytest.fixture
+def float64():
+    """A chapter's arithmetic, seeded; torch's own default is put back."""
+    import torch
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(before)

@@ -22,13 +22,7 @@ LESSON = chapters.load("01")
 FORMS = [LESSON.causal_mean, LESSON.causal_mean_cumsum]
 
 
-@pytest.fixture(autouse=True)
-def _float64():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def batch(name="MIX12", side="right"):

@@ -17,13 +17,7 @@ LESSON = chapters.load("02")
 METHODS = list(LESSON.METHODS)
 
 
-@pytest.fixture(autouse=True)
-def _float64():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def close(a, b, tol):

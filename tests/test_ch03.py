@@ -33,13 +33,7 @@ small = st.floats(-3, 3).filter(lambda x: x == 0 or abs(x) > 1e-3)
 positive = st.floats(0.01, 5)
 
 
-@pytest.fixture(autouse=True)
-def _float64():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def model_of(seed=42, docs=NAMES, std=0.08, **shape):

@@ -25,13 +25,7 @@ WORDS = ["ねこ", "こねこ", "ね", "ねここね", "こ", "ここねねこ�
 few = settings(max_examples=12, deadline=None)
 
 
-@pytest.fixture(autouse=True)
-def _float64():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(0)
-    yield
-    torch.set_default_dtype(before)
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def scalar(seed=0, docs=WORDS, std=0.3, **shape):
