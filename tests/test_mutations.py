@@ -16,7 +16,7 @@ MUTATIONS = {
             "causal-mean-def",
             "torch.tril(hidden.new_ones(T, T))",
             "hidden.new_ones(T, T)",
-            "cumsum",
+            "model-shapes",
         ),
         ("train-def", "optimizer.zero_grad()", "pass", "overfit-run"),
         ("current-def", "padding_idx)", "None)", "optimisers-claims"),
