@@ -323,3 +323,11 @@ def test_answers_open_and_search_finds(browser, full):
     hits = page.locator("#search-results li a").all_inner_texts()
     assert any("第1章" in hit for hit in hits)
     page.close()
+
+
+def test_the_landing_page_lists_the_chapters_and_nothing_else() -> None:
+    rows = site.chapter_table(chapters.every()).splitlines()
+    assert len(rows) == 2 + len(chapters.every())
+    assert "make lab" not in "\n".join(rows)
+    for path in chapters.every():
+        assert f"({path.name})" in "\n".join(rows)

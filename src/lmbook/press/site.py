@@ -85,9 +85,10 @@ def student_files(path: Path) -> list[str]:
 
 
 def chapter_table(notebooks: Sequence[Path]) -> str:
-    """README.ja.md's table of chapters, with links to the pages of the site."""
+    """README.ja.md's first table, that of chapters, with links to the site's pages."""
     readme = (chapters.ROOT / "README.ja.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\|.*\|$", readme, re.MULTILINE)
+    table = re.search(r"(?:^\|.*\|\n)+", readme, re.MULTILINE)
+    rows = table[0].splitlines() if table else []
     here = {path.name for path in notebooks}
 
     def link(match: re.Match[str]) -> str:
