@@ -16,6 +16,7 @@ import sys
 import zlib
 from collections import deque
 from itertools import pairwise
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -281,6 +282,23 @@ def test_dollar_signs_stand_as_they_are():
     picture = barred(labels=["$x^2$", "$", "\\alpha"], title="$\\nosuch$")
     assert "[$x^2$ $ \\alpha]" in picture.description
     assert picture.description.startswith("図: $\\nosuch$ |")
+
+
+def test_a_font_of_the_machine_does_not_come_first(tmp_path):
+    """Another copy of the family, known before ours, is passed over."""
+    import noto_cjk_sans_jp_regular as ours
+
+    copy = tmp_path / "Copy.otf"
+    copy.write_bytes(Path(ours.FONT_PATH).read_bytes())
+    code = (
+        "from matplotlib import font_manager as f; from lmbook import plots;"
+        f"f.fontManager.addfont({str(copy)!r}); plots.register_fonts();"
+        "print(f.findfont(f.FontProperties(family=plots.FAMILY)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, encoding="utf-8"
+    )
+    assert done.stdout.strip() == str(ours.FONT_PATH)
 
 
 def test_bare_figures_find_the_family():

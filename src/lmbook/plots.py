@@ -56,14 +56,22 @@ Curve = Sequence[float] | tuple[Sequence[float], Sequence[float]]
 
 
 def register_fonts() -> None:
-    """Make Noto Sans CJK JP (Regular, Bold) known to matplotlib."""
+    """Make Noto Sans CJK JP (Regular, Bold) known to matplotlib.
+
+    The wheels' own files stand before any of the same family that the machine has,
+    so that figures come out alike everywhere.
+    """
     import noto_cjk_sans_jp_bold
     import noto_cjk_sans_jp_regular
 
-    known = {entry.fname for entry in font_manager.fontManager.ttflist}
-    for font in (noto_cjk_sans_jp_regular, noto_cjk_sans_jp_bold):
-        if str(font.FONT_PATH) not in known:
-            font_manager.fontManager.addfont(str(font.FONT_PATH))
+    manager = font_manager.fontManager
+    packages = (noto_cjk_sans_jp_regular, noto_cjk_sans_jp_bold)
+    ours = {str(package.FONT_PATH) for package in packages}
+    new = ours - {str(entry.fname) for entry in manager.ttflist}
+    for path in sorted(new):
+        manager.addfont(path)
+    if new:
+        manager.ttflist.sort(key=lambda entry: str(entry.fname) not in ours)
 
 
 def _style() -> dict[str, Any]:
