@@ -607,6 +607,20 @@ def test_endless_loops_are_stopped(answer, monkeypatch):
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
+def test_the_limit_counts_computing_not_waiting(monkeypatch):
+    """An answer that waits for a busy machine is no endless loop."""
+    monkeypatch.setattr(checks, "TIMEOUT", 0.1)
+    monkeypatch.setattr(checks, "PATIENCE", 100)
+
+    def waits(xs):
+        time.sleep(0.15)
+        return mean(xs)
+
+    assert judged(waits).ok
+    monkeypatch.setattr(checks, "PATIENCE", 2)
+    assert judged(waits).hint == "timeout"
+
+
 def test_the_alarm_is_off_after_a_check(monkeypatch):
     monkeypatch.setattr(checks, "TIMEOUT", 0.05)
     assert judged(mean).ok
