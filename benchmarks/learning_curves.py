@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from _save import save
 
-from lmbook import chapters, data
+from lmbook import chapters, data, ngrams
 
 C = chapters.load("04")
 S = C.SCALAR
@@ -58,13 +58,11 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def baselines(corpus: Corpus) -> dict[str, float]:
     """Held-out loss of counts; the smoothing is the best one on these names."""
-    found = {"uniform": math.log(corpus.tokenizer.vocab_size)}
+    framed, size = corpus.tokenizer.framed, corpus.tokenizer.vocab_size
+    train, test = ([framed(d) for d in part] for part in (corpus.docs, corpus.held_out))
+    found = {"uniform": math.log(size)}
     for order, name in enumerate(("unigram", "bigram", "trigram", "4-gram")):
-        counts = S.count_next(corpus.docs, order, corpus.tokenizer)
-        arguments = counts, corpus.held_out, order
-        found[name] = min(
-            S.count_loss(*arguments, alpha, corpus.tokenizer) for alpha in S.ALPHAS
-        )
+        found[name] = ngrams.loss(train, test, order, size)
     return found
 
 

@@ -976,3 +976,11 @@ def test_cosine_matrix_shows_them():
 def test_vectors_without_a_direction_are_refused(vectors, text):
     with pytest.raises(ValueError, match=f"vectors .*{text}"):
         plots.cosines(vectors)
+
+
+def test_smooth_takes_means_of_equal_parts_at_their_middles():
+    assert plots.smooth([1, 3, 5, 7, 100], 2) == ([1, 3], [2, 6])
+    assert plots.smooth([1.0, 2.0], 1) == ([0.5, 1.5], [1, 2])
+    for width in (0, 3):
+        with pytest.raises(ValueError, match=rf"1 から 2 .*{width}"):
+            plots.smooth([1.0, 2.0], width)

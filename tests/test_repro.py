@@ -429,3 +429,13 @@ def test_measured(monkeypatch, tmp_path):
 
 def test_measured_reads_the_committed_results():
     assert repro.measured("causal_mean")["rows"]
+
+
+# Means
+
+
+def test_mean_and_deviation_are_those_of_the_population():
+    assert repro.mean_and_deviation([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]) == (5, 2)
+    assert repro.mean_and_deviation([3.5]) == (3.5, 0.0)
+    with pytest.raises(ValueError, match="values"):
+        repro.mean_and_deviation([])

@@ -30,7 +30,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator
 
-from lmbook.repro import fmt
+from lmbook.repro import fmt, mean_and_deviation
 
 DPI = 150
 WIDTH, HEIGHT = 5.0, 3.2  # inches; at most 5 x 4
@@ -450,6 +450,21 @@ def loss_curves(
         marks=marks,
         ylog=ylog,
     )
+
+
+def smooth(values: Sequence[float], width: int) -> tuple[list[float], list[float]]:
+    """A curve of the means of ``width`` values each, at the middle of each part.
+
+    What is left over at the end is dropped. Raises ValueError for a ``width`` that
+    is not from 1 to the number of values.
+    """
+    if not 1 <= width <= len(values):
+        raise ValueError(
+            f"width は 1 から {len(values)} までの整数です（受け取った値: {width}）。"
+        )
+    starts = range(0, len(values) - width + 1, width)
+    means = [mean_and_deviation(values[i : i + width])[0] for i in starts]
+    return [i + width / 2 for i in starts], means
 
 
 def _curve(name: str, line: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -131,6 +131,21 @@ def max_difference(a: Any, b: Any) -> float:
     return worst
 
 
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and population standard deviation, added from the left: same bits anywhere.
+
+    Raises ValueError for no values.
+    """
+    if not values:
+        raise ValueError("values が空です。1 個以上の数が必要です。")
+    mean = square = 0.0
+    for v in values:
+        mean += v / len(values)
+    for v in values:
+        square += (v - mean) ** 2 / len(values)
+    return mean, math.sqrt(square)
+
+
 def within(a: Any, b: Any, tol: float, what: str = "") -> None:
     """Print that ``a`` and ``b`` differ by less than ``tol`` (0: not at all)."""
     head = f"{what}: " if what else ""
