@@ -1,7 +1,8 @@
-"""Small notebooks, quick runs of chapters, and the judge of a source mutation."""
+"""Small notebooks, quick runs of chapters, judges and oracles."""
 
 import copy
 import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,36 @@ def caught_at(path: Path, mutate: Callable[[Any], None]) -> str | None:
         return first_difference(healthy, quick_run(path, mutate))
     except run.CellError as error:
         return error.cell
+
+
+def entropy_floors(sentences: Any, bos: Any, eos: Any) -> dict[str, float]:
+    """The smallest mean loss, in nats, of models that know so much of the past.
+
+    -log p summed step by step, p counted anew by a scan of every other step; it
+    shares nothing with the lesson's way of counting. ``bag``: two prefixes are alike
+    if their means are; ``within``: which sentence, but no position.
+    """
+    rows = [(i, [bos, *s, eos]) for i, s in enumerate(sentences)]
+    steps = [(i, r[:t], r[t]) for i, r in rows for t in range(1, len(r))]
+
+    def same_mean(p: list[Any], q: list[Any]) -> bool:
+        return all(p.count(x) * len(q) == q.count(x) * len(p) for x in {*p, *q})
+
+    alike: dict[str, Callable[[Any, Any], bool]] = {
+        "unigram": lambda a, b: True,
+        "current": lambda a, b: a[1][-1] == b[1][-1],
+        "bag": lambda a, b: same_mean(a[1], b[1]),
+        "prefix": lambda a, b: a[1] == b[1],
+        "within": lambda a, b: a[0] == b[0],
+    }
+    return {
+        kind: math.fsum(
+            -math.log(
+                sum(like(a, b) and a[2] == b[2] for b in steps)
+                / sum(like(a, b) for b in steps)
+            )
+            for a in steps
+        )
+        / len(steps)
+        for kind, like in alike.items()
+    }

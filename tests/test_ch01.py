@@ -9,7 +9,7 @@ import types
 
 import pytest
 import torch
-from helpers import quick_run
+from helpers import entropy_floors, quick_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
@@ -239,18 +239,72 @@ def test_no_target_is_said():
 # E-07, E-08: entropies
 
 
-@pytest.mark.parametrize("name", ["MIX12", "ORDER6", "ROLES"])
-def test_entropies_equal_the_counted_floors(name):
-    ids, mask, _ = batch(name)
-    rows = [r[m == 1].tolist() for r, m in zip(ids, mask, strict=True)]
-    floors = data.entropy_floors([r[1:-1] for r in rows], 1, 2)
-    views = {"current": lambda p: p[-1], "bag": LESSON.bag, "prefix": tuple}
-    for key, view in views.items():
-        got = LESSON.conditional_entropy(LESSON.next_pairs(rows, view))
-        assert got == pytest.approx(floors[key], abs=1e-12)
-    within = [(n, w) for n, row in enumerate(rows) for w in row[1:]]
-    expected = floors["within"]
-    assert LESSON.conditional_entropy(within) == pytest.approx(expected, abs=1e-12)
+ZH4 = [
+    "合同 违约金 过高 ， 它 可能 存在 风险",
+    "合同 期限 明确 ， 它 可能 没有 问题",
+    "合同 条款 模糊 ， 它 可能 引起 争议",
+    "合同 价格 合理 ， 它 可能 得到 批准",
+]
+JA8 = [
+    "契約 の 違約金 が 高すぎる ので 、 それ は 危険 だ 。",
+    "契約 の 期限 が 明確 な ので 、 それ は 安全 だ 。",
+    "契約 の 条項 が 曖昧 な ので 、 それ は 問題 だ 。",
+    "契約 の 価格 が 妥当 な ので 、 それ は 合理的 だ 。",
+    "犬 は 骨 が 好き な ので 、 それ を かじる 。",
+    "猫 は 魚 が 好き な ので 、 それ を 食べる 。",
+    "子ども は 本 が 好き な ので 、 それ を 読む 。",
+    "祖母 は 花 が 好き な ので 、 それ を 育てる 。",
+]
+PAIRS6 = [
+    "犬 が 猫 を 追う",
+    "猫 が 犬 を 怖がる",
+    "父 が 母 を 呼ぶ",
+    "母 が 父 を 叱る",
+    "蒔絵師 が 硯箱 を 修復 した",
+    "硯箱 が 蒔絵師 を 魅了 した",
+]
+
+
+def counted(sentences):
+    """The lesson's entropies of tokenised sentences, with their ends put on."""
+    rows = [["^", *tokens, "$"] for tokens in sentences]
+    views = {"unigram": lambda p: None, "current": lambda p: p[-1]}
+    views |= {"bag": LESSON.bag, "prefix": tuple}
+    pairs = {kind: LESSON.next_pairs(rows, view) for kind, view in views.items()}
+    pairs["within"] = [(n, w) for n, row in enumerate(rows) for w in row[1:]]
+    return {kind: LESSON.conditional_entropy(found) for kind, found in pairs.items()}
+
+
+@pytest.mark.parametrize(
+    ("lines", "noted", "digits"),
+    [
+        (ZH4, [2.813, 0.3081, 0.1540, 0.1540, 2.1972], [3, 4, 4, 4, 4]),
+        (JA8, [3.198, 0.5182, 0.1555, 0.1555, 2.594], [3, 4, 4, 4, 3]),
+        (ZH4 + JA8, [3.602, 0.5284, 0.2085, 0.2085, 2.494], [3, 4, 4, 4, 3]),
+        (PAIRS6, [2.5335, 1.0676, 0.3924, 0.2829, 1.849], [4, 4, 4, 4, 3]),
+    ],
+    ids=["ZH4", "JA8", "ZH4 + JA8", "PAIRS6"],
+)
+def test_entropies_of_known_sentences(lines, noted, digits):
+    found = counted([line.split() for line in lines]).values()
+    assert [round(x, d) for x, d in zip(found, digits, strict=True)] == noted
+
+
+def test_order_separates_prefix_from_bag():
+    # [b c] -> x, [c b] -> y: one bag; the first step is open to all three.
+    found = counted([["b", "c", "x"], ["c", "b", "y"]])
+    assert found["prefix"] == pytest.approx(2 * math.log(2) / 8)
+    assert found["bag"] == pytest.approx(4 * math.log(2) / 8)
+    # After b: c, y; after c: x, b; after ^: b, c. All even.
+    assert found["current"] == pytest.approx(6 * math.log(2) / 8)
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=5))
+def test_entropies_equal_a_step_by_step_count(sentences):
+    found = counted(sentences)
+    assert found == pytest.approx(entropy_floors(sentences, "^", "$"), abs=1e-12)
+    assert found["current"] >= found["prefix"] - 1e-12
+    assert found["bag"] >= found["prefix"] - 1e-12
 
 
 def test_bag_forgets_order_and_common_repeats():

@@ -1,8 +1,4 @@
-"""Corpora, the strict line reader, the split, and the entropy floors.
-
-The floors are held against hand-computed cases, against an oracle that shares no
-code with them, and against the figures of the course's notes.
-"""
+"""Corpora, the strict line reader, the split, and the floors that a README gives."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import hashlib
 import importlib.util
 import io
 import json
-import math
 import os
 import random
 import re
@@ -21,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from helpers import entropy_floors
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -464,196 +460,14 @@ def test_split_refuses(arguments, error, message):
 
 # Entropy floors
 
-KINDS = ["unigram", "current", "bag", "prefix", "within"]
-ZH4 = [
-    "合同 违约金 过高 ， 它 可能 存在 风险",
-    "合同 期限 明确 ， 它 可能 没有 问题",
-    "合同 条款 模糊 ， 它 可能 引起 争议",
-    "合同 价格 合理 ， 它 可能 得到 批准",
-]
-JA8 = [
-    "契約 の 違約金 が 高すぎる ので 、 それ は 危険 だ 。",
-    "契約 の 期限 が 明確 な ので 、 それ は 安全 だ 。",
-    "契約 の 条項 が 曖昧 な ので 、 それ は 問題 だ 。",
-    "契約 の 価格 が 妥当 な ので 、 それ は 合理的 だ 。",
-    "犬 は 骨 が 好き な ので 、 それ を かじる 。",
-    "猫 は 魚 が 好き な ので 、 それ を 食べる 。",
-    "子ども は 本 が 好き な ので 、 それ を 読む 。",
-    "祖母 は 花 が 好き な ので 、 それ を 育てる 。",
-]
-PAIRS6 = [
-    "犬 が 猫 を 追う",
-    "猫 が 犬 を 怖がる",
-    "父 が 母 を 呼ぶ",
-    "母 が 父 を 叱る",
-    "蒔絵師 が 硯箱 を 修復 した",
-    "硯箱 が 蒔絵師 を 魅了 した",
-]
 
-
-def floors(lines, bos="<bos>", eos="<eos>"):
-    found = data.entropy_floors([line.split() for line in lines], bos, eos)
-    assert list(found) == KINDS
-    return found
-
-
-@pytest.mark.parametrize(
-    ("lines", "noted", "digits"),
-    [
-        (ZH4, [2.813, 0.3081, 0.1540, 0.1540, 2.1972], [3, 4, 4, 4, 4]),
-        (JA8, [3.198, 0.5182, 0.1555, 0.1555, 2.594], [3, 4, 4, 4, 3]),
-        (ZH4 + JA8, [3.602, 0.5284, 0.2085, 0.2085, 2.494], [3, 4, 4, 4, 3]),
-        (PAIRS6, [2.5335, 1.0676, 0.3924, 0.2829, 1.849], [4, 4, 4, 4, 3]),
-    ],
-    ids=["ZH4", "JA8", "ZH4 + JA8", "PAIRS6"],
-)
-def test_floors_of_the_notes(lines, noted, digits):
-    # The notes have 2.534 for PAIRS6: 2.53349… rounded twice.
-    found = floors(lines).values()
-    assert [round(x, d) for x, d in zip(found, digits, strict=True)] == noted
-
-
-OURS = {
-    "MIX12": [3.6460, 0.5151, 0.2071, 0.2071, 2.5018],
-    "ORDER6": [2.5335, 1.0676, 0.3924, 0.2829, 1.8486],
-    "ROLES": [2.6593, 1.1945, 1.1945, 1.1945, 1.0986],
-}
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_floors_of_our_corpora(name):
-    found = floors(data.sentences(name))
-    assert [round(x, 4) for x in found.values()] == OURS[name]
-    row = " | ".join(f"{x:.4f}" for x in OURS[name])
+@pytest.mark.parametrize("name", data.SENTENCES)
+def test_readme_gives_the_floors_of_each_corpus(name):
+    lines = [line.split() for line in data.sentences(name)]
+    found = entropy_floors(lines, "<bos>", "<eos>").values()
+    row = " | ".join(f"{x:.4f}" for x in found)
     readme = (CORPORA / "README.md").read_text(encoding="utf-8")
     assert f"| {name} | {row} |" in readme
-
-
-def test_roles_with_a_particle_hides_the_noun_from_the_newest_token():
-    with_ga = floors([line.replace(" ", " が ") for line in data.sentences("ROLES")])
-    # After が: 9 verbs of equal share against 3; the first noun: one of 12.
-    assert with_ga["current"] == pytest.approx((math.log(12) + math.log(9)) / 4)
-    assert with_ga["bag"] == pytest.approx((math.log(12) + math.log(3)) / 4)
-
-
-def test_floors_by_hand():
-    # "a b" and "a c": 6 predictions a b $ a c $; only b or c is open, ln 2 twice.
-    found = floors(["a b", "a c"], eos="$")
-    third, sixth = math.log(3) / 3, math.log(6) / 6
-    assert found == pytest.approx(
-        {
-            "unigram": 2 * third + 2 * sixth,
-            "current": math.log(2) / 3,
-            "bag": math.log(2) / 3,
-            "prefix": math.log(2) / 3,
-            "within": math.log(3),
-        }
-    )
-
-
-def test_order_separates_prefix_from_bag():
-    # [b c] -> x, [c b] -> y: one bag; the first step is open to all three.
-    found = floors(["b c x", "c b y"])
-    assert found["prefix"] == pytest.approx(2 * math.log(2) / 8)
-    assert found["bag"] == pytest.approx(4 * math.log(2) / 8)
-    # After b: c, y; after c: x, b; after <bos>: b, c. All even.
-    assert found["current"] == pytest.approx(6 * math.log(2) / 8)
-
-
-def test_a_mean_cannot_tell_one_from_twice_the_same():
-    # Without bos, [1] -> 1, x and [1, 1] -> y share one mean.
-    found = data.entropy_floors([[1, "x"], [1, 1, "y"]], None, None)
-    assert found["bag"] == pytest.approx(math.log(3))
-    assert found["current"] == pytest.approx(math.log(3))
-    assert found["prefix"] == pytest.approx(2 * math.log(2) / 3)
-    # A bos that is counted once tells them apart.
-    assert data.entropy_floors([[1, "x"], [1, 1, "y"]], 0, None)[
-        "bag"
-    ] == pytest.approx(2 * math.log(2) / 5)
-
-
-def test_a_certain_corpus_has_floor_zero_exactly():
-    found = floors(["a b c", "a b c"])
-    assert [found[k] for k in ("current", "bag", "prefix")] == [0.0, 0.0, 0.0]
-    assert found["unigram"] == pytest.approx(math.log(4))
-
-
-def test_one_token_may_be_both_bos_and_eos():
-    assert data.entropy_floors([["a"], ["b"]], 9, 9)["prefix"] == pytest.approx(
-        math.log(2) / 2
-    )
-
-
-def slow_floors(sentences, bos, eos):
-    """-log p summed step by step, p counted anew by a scan of every other step."""
-    rows = [(i, [bos, *s, eos]) for i, s in enumerate(sentences)]
-    steps = [(i, r[:t], r[t]) for i, r in rows for t in range(1, len(r))]
-
-    def same_mean(p, q):
-        return all(p.count(x) * len(q) == q.count(x) * len(p) for x in {*p, *q})
-
-    alike = {
-        "unigram": lambda a, b: True,
-        "current": lambda a, b: a[1][-1] == b[1][-1],
-        "bag": lambda a, b: same_mean(a[1], b[1]),
-        "prefix": lambda a, b: a[1] == b[1],
-        "within": lambda a, b: a[0] == b[0],
-    }
-    return {
-        kind: math.fsum(
-            -math.log(
-                sum(like(a, b) and a[2] == b[2] for b in steps)
-                / sum(like(a, b) for b in steps)
-            )
-            for a in steps
-        )
-        / len(steps)
-        for kind, like in alike.items()
-    }
-
-
-CORPUS = st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=5)
-
-
-@given(CORPUS, st.sampled_from([("^", "$"), ("$", "$")]))
-def test_floors_against_the_slow_oracle(sentences, ends):
-    fast = data.entropy_floors(sentences, *ends)
-    assert fast == pytest.approx(slow_floors(sentences, *ends), abs=1e-12)
-    assert (
-        fast["unigram"] >= fast["current"] - 1e-12 >= fast["prefix"] - 2e-12 >= -2e-12
-    )
-    assert fast["unigram"] >= fast["bag"] - 1e-12 >= fast["prefix"] - 2e-12
-    assert fast["unigram"] >= fast["within"] - 1e-12
-
-
-@given(st.lists(st.lists(st.integers(0, 1), min_size=2, max_size=5), min_size=1))
-def test_bag_without_bos_is_what_the_mean_vector_tells(sentences):
-    steps = [(s[:t], s[t]) for s in sentences for t in range(1, len(s))]
-    groups = {}
-    for prefix, following in steps:
-        groups.setdefault(prefix.count(1) / len(prefix), []).append(following)
-    expected = math.fsum(
-        -math.log(group.count(x) / len(group))
-        for group in groups.values()
-        for x in group
-    )
-    found = data.entropy_floors(sentences, None, None)["bag"]
-    assert found == pytest.approx(expected / len(steps), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (([], 0, 1), ValueError, "予測するトークンが 1 つ以上必要です.*0 文"),
-        (([[]], None, 1), ValueError, "予測するトークンが 1 つ以上必要です.*1 文"),
-        (([[2], [2, 0]], 0, 1), ValueError, r"sentences\[1\] の中に bos と同じ.* 0 "),
-        (([[2, 1]], 0, 1), ValueError, r"sentences\[0\] の中に eos と同じ.* 1 "),
-        ((["犬 走る"], 0, 1), TypeError, r"sentences\[0\] はトークンのリスト"),
-    ],
-)
-def test_floors_refuse(arguments, error, message):
-    with pytest.raises(error, match=message):
-        data.entropy_floors(*arguments)
 
 
 # What names the package

@@ -56,7 +56,8 @@ def cosine(**changed):
     made = {"vectors": [[1, 0], [1, 1], [0, 2]], "labels": ["犬", "猫", "桃"]}
     made |= {"title": "向き", "alt": ALT}
     made |= changed
-    return plots.cosine_matrix(made.pop("vectors"), made.pop("labels"), **made)
+    made["rows"] = made["columns"] = made.pop("labels")
+    return plots.heatmap(plots.cosines(made.pop("vectors")), scale="cosine", **made)
 
 
 def lines(**changed):
@@ -953,7 +954,7 @@ def test_cosines_against_torch(n, d, seed):
 
 
 @undrawn
-def test_cosine_matrix_shows_them():
+def test_a_map_of_cosines_shows_them():
     picture = cosine()
     shown = maps(picture)[0].get_images()[0].get_array()
     root = 1 / math.sqrt(2)

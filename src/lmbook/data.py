@@ -1,4 +1,4 @@
-"""The corpora of the course, a strict line reader, and exact entropy floors.
+"""The corpora of the course and a strict line reader.
 
 Everything is read from the package's own folder, in UTF-8, without a network.
 Nothing here needs torch.
@@ -7,12 +7,10 @@ Nothing here needs torch.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import random
 import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 CORPORA = Path(__file__).parent / "corpora"
@@ -185,102 +183,3 @@ def split(
         raise ValueError(f"seed は 0 以上で指定します（受け取った値: {seed}）。")
     random.Random(seed).shuffle(distinct)
     return distinct[:-held_out], distinct[-held_out:]
-
-
-# Entropy floors
-
-Prefix = tuple[Hashable, ...]
-
-
-def entropy_floors(
-    sentences: Sequence[Sequence[Hashable]],
-    bos: Hashable | None,
-    eos: Hashable | None,
-) -> dict[str, float]:
-    """Smallest mean loss, in nats per predicted token, for five kinds of model.
-
-    Each sentence is read as ``bos, tokens…, eos``; every token after the first is
-    predicted once. With ``c(k, x)`` the number of times that ``x`` comes next where
-    the model knows ``k``, ``c(k)`` the sum over ``x`` and ``N`` the sum of all,
-
-        H(next | k) = - 1/N * sum over k, x of c(k, x) * ln(c(k, x) / c(k)).
-
-    No model that knows only ``k`` has a mean cross entropy on these sentences below
-    this (Gibbs' inequality). What ``k`` is:
-
-    - ``unigram``: nothing
-    - ``current``: the newest token
-    - ``bag``: how many of each token the prefix holds, ``bos`` counted, divided by
-      the greatest common divisor: what a mean over the prefix can tell ([1] and
-      [1, 1] have one mean; where ``bos`` is counted once, the divisor is 1)
-    - ``prefix``: the whole prefix in its order
-    - ``within``: which sentence it is, but no position: the entropy of the predicted
-      tokens inside one sentence, the floor of a non-causal mean given to every
-      position alike
-
-    ``unigram >= current >= prefix`` and ``unigram >= bag >= prefix``; ``within`` is
-    bounded by ``unigram`` alone. ``None`` for ``bos`` or ``eos`` means that there is
-    none; ``bos`` and ``eos`` may be the same token.
-
-    Raises TypeError for a sentence that is a ``str`` not cut into tokens, ValueError
-    for no sentence, nothing to predict, or ``bos`` or ``eos`` inside a sentence.
-    """
-    framed = [_frame(tokens, i, bos, eos) for i, tokens in enumerate(sentences)]
-    steps = [
-        (i, tuple(tokens[:t]), tokens[t])
-        for i, tokens in enumerate(framed)
-        for t in range(1, len(tokens))
-    ]
-    if not steps:
-        raise ValueError(
-            "sentences には、予測するトークンが 1 つ以上必要です"
-            f"（受け取った文: {len(framed)} 文）。"
-        )
-    knows: dict[str, Callable[[int, Prefix], Hashable]] = {
-        "unigram": lambda i, prefix: None,
-        "current": lambda i, prefix: prefix[-1],
-        "bag": lambda i, prefix: _bag(prefix),
-        "prefix": lambda i, prefix: prefix,
-        "within": lambda i, prefix: i,
-    }
-    return {
-        name: _conditional_entropy(
-            [(key(i, p), following) for i, p, following in steps]
-        )
-        for name, key in knows.items()
-    }
-
-
-def _frame(
-    tokens: Sequence[Hashable], i: int, bos: Hashable | None, eos: Hashable | None
-) -> list[Hashable]:
-    """``[bos, *tokens, eos]`` without the ones that are None."""
-    if isinstance(tokens, str):
-        raise TypeError(
-            f"sentences[{i}] はトークンのリストで指定します"
-            f"（受け取った値: {tokens!r}）。"
-        )
-    for name, special in (("bos", bos), ("eos", eos)):
-        if special is not None and special in tokens:
-            raise ValueError(
-                f"sentences[{i}] の中に {name} と同じトークン {special!r} があります。"
-                "bos と eos を付ける前の文を渡します。"
-            )
-    head = [] if bos is None else [bos]
-    return [*head, *tokens, *([] if eos is None else [eos])]
-
-
-def _bag(prefix: Prefix) -> frozenset[tuple[Hashable, int]]:
-    """The multiset of the prefix, its counts divided by their gcd."""
-    counts = Counter(prefix)
-    divisor = math.gcd(*counts.values())
-    return frozenset((token, n // divisor) for token, n in counts.items())
-
-
-def _conditional_entropy(pairs: Sequence[tuple[Hashable, Hashable]]) -> float:
-    """H(y | x) in nats of the pairs ``(x, y)``, by counting."""
-    joint, known = Counter(pairs), Counter(x for x, _ in pairs)
-    total = 0.0
-    for (x, _), n in joint.items():
-        total += n * math.log(known[x] / n)
-    return total / len(pairs)

@@ -216,15 +216,6 @@ def heatmap(
     )
 
 
-def cosine_matrix(
-    vectors: Any, labels: Sequence[str], *, alt: str, title: str = ""
-) -> Picture:
-    """Cosine similarity of every pair of rows of ``vectors`` [N, D], -1..1."""
-    return panels(
-        {title: cosines(vectors)}, alt=alt, rows=labels, columns=labels, scale="cosine"
-    )
-
-
 def cosines(vectors: Any) -> np.ndarray[Any, Any]:
     """Cosine similarity [N, N] of the rows of ``vectors`` [N, D].
 
