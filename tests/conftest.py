@@ -11,7 +11,9 @@ _ENVIRONMENT = run.environment()
 for _name in set(os.environ) - set(_ENVIRONMENT):
     del os.environ[_name]
 os.environ.update(_ENVIRONMENT)
-os.environ["JUPYTER_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="lmbook-")
+# Removed when this process ends, a worker of xdist or a child run as well.
+_RUNTIME = tempfile.TemporaryDirectory(prefix="lmbook-", ignore_cleanup_errors=True)
+os.environ["JUPYTER_RUNTIME_DIR"] = _RUNTIME.name
 
 
 def pytest_configure(config):

@@ -519,6 +519,27 @@ def test_sheets_show_every_figure(tmp_path: Path) -> None:
     assert sheet([path], tmp_path / "sheet") == pages
 
 
+def test_a_test_run_and_torch_leave_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "test_torch.py").write_text(
+        "import torch\ndef test(): torch.optim.Adam([torch.zeros(1)])\n", "utf-8"
+    )
+    (tmp_path / "empty").mkdir()
+    run_tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    ours = [f"--rootdir={tmp_path}", "--confcutdir=/", "-p", "conftest"]
+    subprocess.run(
+        [*run_tests, *ours, "test_torch.py"],
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "TMPDIR": str(tmp_path / "empty"),
+            "PYTHONPATH": str(chapters.ROOT / "tests"),
+        },
+        capture_output=True,
+        check=True,
+    )
+    assert not list((tmp_path / "empty").iterdir())
+
+
 def test_nothing_outside_press_imports_press() -> None:
     for path in (chapters.ROOT / "src" / "lmbook").rglob("*.py"):
         if path.parent.name != "press":

@@ -77,6 +77,7 @@ def environment(build: Path = BUILD, *, probe: bool = False) -> dict[str, str]:
         "IPYTHONDIR": ipython,
         "JUPYTER_DATA_DIR": build / "jupyter",
         "JUPYTER_CONFIG_DIR": build / "jupyter" / "config",
+        "TORCHINDUCTOR_CACHE_DIR": build / "torch",  # else in the machine's /tmp
     }
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
