@@ -355,6 +355,56 @@ def test_description_of_bars():
 
 
 @undrawn
+def test_description_of_lying_bars():
+    given = {"labels": ["a b\n消した", "n", "a"], "ylog": True, "xlabel": "段"}
+    assert barred(**given, horizontal=True).description == (
+        "図: 棒 | 横 割合（対数） | 縦 段[a b 消した、n、a]\n"
+        "  線「基準 1」#666666 : 太さ 1.0: x=[1.0000, 1.0000] y=[0.0000, 1.0000]\n"
+        "  棒「前」#3b6ea5: [1.0000, 2.0000, 3.0000]\n"
+        "  棒「後」#e9a87c: [0.5000, -0.5000, 2.5000]\n"
+        "  凡例: 基準 1、前、後"
+    )
+
+
+@undrawn
+def test_lying_bars_go_down_from_the_first_label():
+    ax = plots.bars(
+        {"前": [10.0, 1000.0], "後": [20.0, 5.0]},
+        ["初", "次"],
+        alt=ALT,
+        ylog=True,
+        horizontal=True,
+        digits=0,
+    ).axes[0]
+    assert ax.get_xscale() == "log"
+    assert ax.get_yscale() == "linear"
+    down = sorted(ax.patches, key=lambda p: p.get_y())
+    assert [p.get_width() for p in down] == [10.0, 20.0, 1000.0, 5.0]
+    assert ticks(ax.yaxis) == ["初", "次"]
+    assert ax.yaxis_inverted()
+    assert [t.get_text() for t in ax.texts] == ["10", "1000", "20", "5"]
+
+
+def test_long_labels_of_lying_bars_are_inside_the_picture():
+    labels = [f"{n} 名前ごとの呼び出し\n三十二個で一回" for n in range(8)]
+    picture = plots.bars(
+        {"a": [10.0**n for n in range(8)]},
+        labels,
+        alt=ALT,
+        title="図",
+        ylog=True,
+        horizontal=True,
+    )
+    ax = picture.axes[0]
+    boxes = [t.get_window_extent() for t in (*ax.get_yticklabels(), *ax.texts)]
+    assert min(box.x0 for box in boxes) >= 0
+    assert max(box.x1 for box in boxes) <= picture.bbox.width
+    named = boxes[:8]
+    assert all(a.y0 > b.y1 for a, b in pairwise(named))
+    assert "1e+" not in "".join(ticks(ax.xaxis))
+
+
+@undrawn
 def test_description_of_panels_and_log_axes():
     assert several().description == (
         "図1: 一 | 横 [う え] | 縦 [あ い]\n"
@@ -544,7 +594,7 @@ def test_at_most_twelve_lines(count):
 def test_newlines_in_labels_do_not_break_the_lines():
     picture = barred(title="一\n二", labels=["a\nb", "\n", "c"], xlabel="x\ny")
     assert picture.description.count("\n") == barred().description.count("\n")
-    assert picture.description.startswith("図: 一 二 | 横 x y[a b   c] |")
+    assert picture.description.startswith("図: 一 二 | 横 x y[a b、 、c] |")
 
 
 # Labels

@@ -494,7 +494,7 @@ def _frame(
     for log, axis in ((xlog, ax.xaxis), (ylog, ax.yaxis)):
         if log:
             getattr(ax, f"set_{axis.axis_name}scale")("log")
-            axis.set_major_formatter(lambda v, _: f"{v:g}")
+            axis.set_major_formatter(lambda v, _: f"{v:.0f}" if v > 1 else f"{v:g}")
             axis.set_minor_formatter(lambda v, _: "")
     ax.grid(axis="both", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -512,19 +512,23 @@ def bars(
     digits: int = 2,
     ylog: bool = False,
     numbers: bool = True,
+    horizontal: bool = False,
 ) -> Picture:
     """Bars ``{series: values [N]}`` side by side at N labels, equal labels kept
-    apart, values written on top. Raises ValueError for a wrong count."""
+    apart, values written at the ends. ``horizontal`` lays the chart on its side, the
+    first label on top, with room for long labels; ``xlabel`` still names the labels,
+    ``ylabel`` and ``ylog`` the values. Raises ValueError for a wrong count."""
     if not groups:
         raise ValueError("groups が空です。1組以上の値が必要です。")
+    size = min(4.0, 1.0 + 0.4 * len(labels)) if horizontal else HEIGHT
     with mpl.rc_context(_style()):
-        picture, (ax,) = _picture(alt, 1, 1, WIDTH, HEIGHT)
+        picture, (ax,) = _picture(alt, 1, 1, WIDTH, size)
         width = 0.8 / len(groups)
         for i, (name, raw) in enumerate(groups.items()):
             values = _array(name, raw, 1)
             _labels("labels", labels, len(values))
             places = np.arange(len(values)) + (i - (len(groups) - 1) / 2) * width
-            drawn = ax.bar(
+            drawn = (ax.barh if horizontal else ax.bar)(
                 places,
                 values,
                 width * 0.92,
@@ -538,17 +542,24 @@ def bars(
                 texts = [fmt(v, digits) for v in values]
                 box = {"fc": "white", "ec": "none", "pad": 0.4, "alpha": 0.8}
                 ax.bar_label(drawn, texts, padding=2, fontsize=7, bbox=box)
-        long = max(map(len, map(str, labels)), default=0) * len(labels) > 42
-        ax.set_xticks(
-            range(len(labels)),
-            list(map(str, labels)),
-            rotation=30 if long else 0,
-            ha="right" if long else "center",
-        )
-        _rulers(ax, floors or {}, {})
-        _frame(ax, title, xlabel, ylabel, xlog=False, ylog=ylog)
-        ax.grid(visible=False, axis="x")
-        ax.margins(y=0.12)
+        names, rulers = list(map(str, labels)), (floors or {}, {})
+        if horizontal:
+            ax.set_yticks(range(len(names)), names)
+            ax.invert_yaxis()
+            _rulers(ax, *rulers[::-1])
+            _frame(ax, title, ylabel, xlabel, xlog=ylog, ylog=False)
+        else:
+            long = max(map(len, names), default=0) * len(names) > 42
+            ax.set_xticks(
+                range(len(names)),
+                names,
+                rotation=30 if long else 0,
+                ha="right" if long else "center",
+            )
+            _rulers(ax, *rulers)
+            _frame(ax, title, xlabel, ylabel, xlog=False, ylog=ylog)
+        ax.grid(visible=False, axis="y" if horizontal else "x")
+        ax.margins(x=0.12) if horizontal else ax.margins(y=0.12)
         if len(groups) + len(floors or {}) > 1:
             ax.legend()
         return _finish(picture)
@@ -684,7 +695,8 @@ def _axis(ax: Axes, which: str) -> str:
     if isinstance(axis.get_major_locator(), FixedLocator) and not log:
         named = [text.get_text() for text in axis.get_ticklabels()]
         if named != [f"{place:g}" for place in axis.get_ticklocs()]:
-            names = f"[{' '.join(named)}]"
+            between = "、" if any("\n" in name for name in named) else " "
+            names = f"[{between.join(named)}]"
     return f"{axis.get_label_text()}{'（対数）' if log else ''}{names}" or "-"
 
 
@@ -733,9 +745,9 @@ def _bars(ax: Axes) -> list[str]:
     found = []
     for drawn in ax.containers:
         if isinstance(drawn, BarContainer):
-            heights = np.array([p.get_height() for p in drawn.patches])
+            values = np.asarray(drawn.datavalues, dtype=float)
             colour = to_hex(drawn.patches[0].get_facecolor())
-            found.append(f"  棒「{drawn.get_label()}」{colour}: {_numbers(heights)}")
+            found.append(f"  棒「{drawn.get_label()}」{colour}: {_numbers(values)}")
     return found
 
 
