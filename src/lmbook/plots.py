@@ -542,11 +542,11 @@ def bars(
                 texts = [fmt(v, digits) for v in values]
                 box = {"fc": "white", "ec": "none", "pad": 0.4, "alpha": 0.8}
                 ax.bar_label(drawn, texts, padding=2, fontsize=7, bbox=box)
-        names, rulers = list(map(str, labels)), (floors or {}, {})
+        names = list(map(str, labels))
         if horizontal:
             ax.set_yticks(range(len(names)), names)
             ax.invert_yaxis()
-            _rulers(ax, *rulers[::-1])
+            _rulers(ax, {}, floors or {})
             _frame(ax, title, ylabel, xlabel, xlog=ylog, ylog=False)
         else:
             long = max(map(len, names), default=0) * len(names) > 42
@@ -556,7 +556,7 @@ def bars(
                 rotation=30 if long else 0,
                 ha="right" if long else "center",
             )
-            _rulers(ax, *rulers)
+            _rulers(ax, floors or {}, {})
             _frame(ax, title, xlabel, ylabel, xlog=False, ylog=ylog)
         ax.grid(visible=False, axis="y" if horizontal else "x")
         ax.margins(x=0.12) if horizontal else ax.margins(y=0.12)
