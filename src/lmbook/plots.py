@@ -222,14 +222,15 @@ def cosines(vectors: Any) -> np.ndarray[Any, Any]:
     Raises ValueError for a row of zeros, whose direction is not defined.
     """
     rows = _array("vectors", vectors, 2)
-    norms = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    if not np.isfinite(norms).all():
-        bad = int(np.argmin(np.isfinite(norms)))
+    peaks = np.abs(rows).max(axis=1, keepdims=True)
+    if not np.isfinite(peaks).all():
+        bad = int(np.argmin(np.isfinite(peaks)))
         raise ValueError(f"vectors の {bad} 行目に、有限でない数があります。")
-    if not np.all(norms > 0):
-        bad = int(np.argmin(norms))
+    if not np.all(peaks > 0):
+        bad = int(np.argmin(peaks))
         raise ValueError(f"vectors の {bad} 行目が零ベクトルで、向きがありません。")
-    unit = rows / norms
+    rows = np.ldexp(rows, -np.frexp(peaks)[1])  # by a power of two: squares stay finite
+    unit = rows / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
     return np.asarray(np.clip(unit @ unit.T, -1.0, 1.0))
 
 
@@ -260,6 +261,8 @@ def panels(
         )
     if not matrices:
         raise ValueError("matrices が空です。1つ以上の行列が必要です。")
+    if type(per_row) is not int or per_row < 1:
+        raise ValueError(f"per_row は 1 以上の整数です（受け取った値: {per_row!r}）。")
     arrays = {t: _array("matrices", m, 2) for t, m in matrices.items()}
     if causal:
         for a in arrays.values():
