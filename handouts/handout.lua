@@ -40,21 +40,36 @@ local function plain_columns(block)
   return block
 end
 
+-- A question stays with the room for its answer, or with the answer.
+local function questions(page)
+  local blocks = page.blocks
+  for i = 2, #blocks do
+    local question, answer = blocks[i - 1].content, blocks[i]
+    local box = answer.attributes and answer.attributes.box
+    if (box == '記入欄' or box == '解答例') and answer.classes:includes('markdown')
+      and question and #question > 0 then
+      local last = question:remove()
+      question:extend({ typst('#block(sticky: true)['), last, typst(']') })
+    end
+  end
+  return pandoc.Pandoc(blocks, page.meta)
+end
+
 local function printed(block)
   return typst('#printed(' .. quoted(block.text) .. ')')
 end
 
 local function cell(block)
   if not block.classes:includes('cell') then return nil end
-  local kept = pandoc.List()
+  local kept, lines = pandoc.List(), block.attributes.lines
   for _, child in ipairs(block.content) do
     if child.t == 'CodeBlock' and block.classes:includes('code') then
-      if child.text ~= '' then kept:insert(typst('#code(' .. quoted(child.text) .. ')')) end
+      local call = '#code(' .. quoted(child.text) .. ', ' .. tostring(lines ~= nil) .. ')'
+      if child.text ~= '' then kept:insert(typst(call)) end
     else
       kept:insert(child)
     end
   end
-  local lines = block.attributes.lines
   if block.attributes.box then
     local call = '#boxed(' .. quoted(block.attributes.box) .. ', '
     call = call .. quoted(block.attributes.note or '') .. ', ' .. (lines or '0')
@@ -76,6 +91,7 @@ end
 return {
   { Image = figure, Math = formula, Header = heading, Table = plain_columns },
   { Div = output },
+  { Pandoc = questions },
   { Div = cell },
   { CodeBlock = printed },
 }

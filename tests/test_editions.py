@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from helpers import cell, markdown, notebook, quick_run
-from nbformat.v4 import new_output
+from nbformat.v4 import new_output, new_raw_cell
 
 from lmbook import chapters
 from lmbook.press import run
@@ -201,6 +201,11 @@ def tagged(kind: str, *tags: str) -> Any:
 def test_tags_are_refused(bad: Any) -> None:
     with pytest.raises(EditionError, match=r"01_x.ipynb, cell bad: "):
         check(notebook(bad), "01_x.ipynb")
+
+
+def test_raw_cells_are_refused() -> None:
+    with pytest.raises(EditionError, match=r"x, cell bad: no edition shows a raw cell"):
+        split(notebook(new_raw_cell("<b>x</b>", id="bad")), "student", "x")
 
 
 def test_markers_in_markdown() -> None:

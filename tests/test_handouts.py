@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import zlib
@@ -19,7 +20,7 @@ from nbformat.v4 import new_output
 from PIL import Image
 
 import lmbook
-from lmbook import chapters
+from lmbook import chapters, repro
 from lmbook.press import compare, editions, handouts, release, run, suite
 
 CHAPTERS = chapters.every()
@@ -186,7 +187,7 @@ def test_no_colour_and_no_markup(made, texts, path, edition):
             for line in found.source.split("\n"):
                 text = text.replace(squeezed(line), "") if len(line) > 8 else text
     for markup in ("](#", ":::", "\\frac", "$", "##", "<b>", "|---"):
-        assert markup not in text.replace("#BEGINSOLUTION", "")
+        assert markup not in text
 
 
 @each_pdf
@@ -338,7 +339,10 @@ def test_a_teacher_s_paper():
     page = editions.split(small(), "teacher", "x", "paper")
     assert cell(page, "plan").metadata == {"box": "教師用"}
     assert cell(page, "why").metadata == {"box": "解答例"}
-    assert cell(page, "double").source == EXERCISE
+    assert cell(page, "double").metadata == {"box": "解答例"}
+    assert cell(page, "double").source == (
+        "def double_ex(x):\n    y = x + x\n    return y"
+    )
     assert cell(page, "progress").outputs
     assert "record" not in [c.id for c in page.cells]
 
@@ -414,11 +418,15 @@ def test_a_leak_in_an_output_is_refused():
 # Bad input
 
 
-def text_of(content, edition="student"):
+def pages_of(content, edition="student"):
     folder = Path(os.environ["JUPYTER_RUNTIME_DIR"])
     file = folder / "page.pdf"
     file.write_bytes(handouts.pdf(content, edition, "01_x.ipynb")[0])
-    return squeezed("".join(body(file)))
+    return [squeezed(page) for page in body(file)]
+
+
+def text_of(content, edition="student"):
+    return "".join(pages_of(content, edition))
 
 
 def test_long_lines_wrap_and_lose_nothing():  # C47
@@ -436,14 +444,46 @@ def test_long_lines_wrap_and_lose_nothing():  # C47
         assert squeezed(line) in text
 
 
-def test_what_looks_like_typst_is_only_text():
+#: What typst, HTML, Markdown or TeX would take for its own.
+HOSTILE = (
+    "<script>alert(1)</script> #panic() @ref <x> // y /* */ ] } \\\\ \\n ~ | ::: '"
+)
+
+
+def test_what_looks_like_markup_is_only_text():
     made = lesson(
-        markdown("prose", "#set page() @ref <x> // y です。"),
-        ("code", 's = "#panic(1) \\n $x$ `\\\\"'),
+        markdown("prose", "#set page() @ref <x> // y <script>1</script> &lt; です。"),
+        ("code", f's = "{HOSTILE}" + "$x$ `*_"'),
+        ("table", "Table()"),
     )
+    made.cells[0].source = '# 題 "#panic()" \\\\ $ ]\n\n## 第1時 #x <y>'
+    text = repro.Table([HOSTILE], [["<bos> $x$ `y` *z* #panic()"]]).text
+    cell(made, "code").outputs = [
+        new_output("stream", name="stdout", text=HOSTILE + " $x$ `*_\n")
+    ]
+    cell(made, "table").outputs = [
+        new_output("display_data", {"text/markdown": text, "text/plain": text})
+    ]
     text = text_of(made)
-    assert "#setpage()@ref<x>//yです。" in text
-    assert squeezed('s = "#panic(1) \\n $x$ `\\\\"') in text
+    assert '題"#panic()"\\$]' in text
+    assert "第1時#x<y>" in text
+    assert "#setpage()@ref<x>//y<script>1</script><です。" in text
+    assert text.count(squeezed(HOSTILE)) == 3
+    assert squeezed("$x$ `*_") in text
+    assert squeezed("<bos> $x$ `y` *z* #panic()") in text
+
+
+@pytest.mark.parametrize(
+    ("edition", "box"), [("student", "記入欄"), ("teacher", "解答例")]
+)
+def test_a_question_stays_with_the_room_for_its_answer(edition, box):
+    made = lesson(
+        markdown("text", "文です。\n\n" * 30 + "考えよう"),
+        markdown("answer", "足すからです。とても簡単です。", "answer", "lines-2"),
+    )
+    first, second = pages_of(made, edition)
+    assert "考えよう" not in first
+    assert "考えよう" + box in second
 
 
 def test_the_next_cell_survives_an_open_fence():
@@ -453,11 +493,18 @@ def test_the_next_cell_survives_an_open_fence():
     assert "次の文です。" in text_of(made)
 
 
-def picture(png, **metadata):
-    data = {"image/png": png, "text/plain": "図"}
+def shown(data, **metadata):
     made = lesson(("bad", "1"))
     cell(made, "bad").outputs = [new_output("display_data", data, metadata=metadata)]
     return made
+
+
+def picture(png, **metadata):
+    return shown({"image/png": png, "text/plain": "図"}, **metadata)
+
+
+WIDE = "$$" + "+".join([r"\frac{a}{b}"] * 60) + "$$"
+TALL = r"$$\begin{pmatrix}" + r"\\".join("a" * 80) + r"\end{pmatrix}$$"
 
 
 def tiny_png():
@@ -490,6 +537,10 @@ def unexecuted():
         (lesson(markdown("bad", "![図](nothing.png)")), "nothing.png"),
         (lesson(markdown("bad", "![図](https://x.invalid/a.png)")), "x.invalid"),
         (lesson(markdown("bad", "[ここ](#どこにもない)")), "どこにもない"),
+        (lesson(markdown("bad", WIDE)), "does not fit on page 1"),
+        (lesson(markdown("bad", f"`{'x' * 200}` です。")), "does not fit on page 1"),
+        (lesson(markdown("bad", TALL)), "does not fit on page 2"),
+        (shown({"text/html": "<b>x</b>"}), "cannot show: {'text/html'}"),
         (picture("aGVsbG8="), "a figure is missing"),
         (picture(tiny_png()), "missing alt text"),
         (huge(), "an output of 5001 lines"),
@@ -544,6 +595,33 @@ def test_an_interrupted_build_leaves_the_last_good_file(tmp_path, monkeypatch):
     assert {f: f.read_bytes() for f in made.files} == before
     everything = {f for f in (tmp_path / "out").rglob("*") if f.is_file()}
     assert everything == set(before)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from lmbook.press import handouts
+whole = Path.write_bytes
+def half(path, content):
+    whole(path, content[: len(content) // 2])
+    os.kill(os.getpid(), int(sys.argv[3]))
+Path.write_bytes = half
+handouts.build([Path(sys.argv[1])], Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_build_leaves_the_last_good_file(tmp_path, number):
+    path = save(tmp_path / "01_x.ipynb", lesson(("code", "print(1)")))
+    (made,) = handouts.build([path], tmp_path / "out")
+    before = {f: f.read_bytes() for f in made.files}
+    save(path, lesson(("code", "print(2)")))
+    command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "out")]
+    done = subprocess.run([*command, str(int(number))], check=False)
+    assert done.returncode == -number
+    assert {f: f.read_bytes() for f in made.files} == before
+    handouts.build([path], tmp_path / "out")
+    assert all(f.read_bytes() != before[f] for f in made.files)
 
 
 # The release

@@ -19,7 +19,8 @@ where; the makers of paper and site only draw what :func:`split` gives them.
 | ``remove-cell`` | a student's is folded | dropped | dropped |
 
 On paper a cell bears ``box`` (the word on its frame), ``note`` (points and minutes)
-and ``lines`` (how many ruled ones follow it) as its metadata, and nothing else.
+and ``lines`` (how many ruled ones follow it) as its metadata, and nothing else. A box
+stands in place of solution markers.
 """
 
 from __future__ import annotations
@@ -124,6 +125,8 @@ def check(notebook: Any, name: str) -> None:
     """Refuse unknown tags and markers that are unbalanced, nested or misplaced."""
     for cell in notebook.cells:
         where = f"{name}, cell {cell.get('id', '?')}"
+        if cell.cell_type not in ("code", "markdown"):
+            raise EditionError(f"{where}: no edition shows a {cell.cell_type} cell")
         for tag in tags(cell):
             if tag not in TAGS and not NUMBERED.fullmatch(tag):
                 raise EditionError(f"{where}: unknown tag {tag!r}")
@@ -266,11 +269,19 @@ def _for_paper(cell: Any, edition: Edition, lines: int) -> None:
     if edition == "student":
         boxes["answer"] = "記入欄"
     box = next((boxes[tag] for tag in tags(cell) if tag in boxes), "")
+    if solutions(cell):  # a student's are cut
+        box, cell.source = boxes["answer"], _unmarked(cell.source)
     points, minutes = number(cell, "points"), number(cell, "minutes")
     note = [f"{points} 点"] if points else []
     note += [f"{minutes} 分"] if minutes else []
     found = {"box": box, "note": "・".join(note), "lines": lines}
     cell.metadata = nbformat.from_dict({k: v for k, v in found.items() if v})
+
+
+def _unmarked(source: str) -> str:
+    """``source`` less the lines that bear a marker."""
+    lines = source.split("\n")
+    return "\n".join(line for line in lines if line.strip() not in (BEGIN, END))
 
 
 def _folded(cell: Any, name: str) -> list[Any]:
@@ -280,9 +291,7 @@ def _folded(cell: Any, name: str) -> list[Any]:
     stub = copy.deepcopy(cell)
     stub.source, stub.outputs = cut(cell.source, f"{name}, cell {cell.id}"), []
     cell.id += "-answer"
-    cell.source = "\n".join(
-        line for line in cell.source.split("\n") if line.strip() not in (BEGIN, END)
-    )
+    cell.source = _unmarked(cell.source)
     cell.metadata["tags"] = ["hide-cell"]
     cell.metadata["mystnb"] = {
         "code_prompt_show": "解答例を見る",

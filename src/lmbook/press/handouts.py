@@ -22,7 +22,7 @@ from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
-from PIL import Image
+from PIL import Image, ImageChops
 
 import lmbook
 from lmbook import chapters
@@ -38,6 +38,8 @@ EDITIONS: dict[editions.Edition, str] = {"student": "生徒用", "teacher": "教
 MAX_LINES = 120
 #: Dots to an inch of a figure that does not say.
 DPI = 150
+#: Dots to an inch of the pages that are looked through for overflow.
+PPI = 36
 #: JupyterLab's Markdown, less what is lost on paper or altered without a word.
 READER = "ipynb-raw_html-smart"
 
@@ -109,7 +111,7 @@ def pdf(notebook: Any, edition: editions.Edition, name: str) -> tuple[bytes, int
         _refuse_tofu(cell, name)
     title = next((c.source for c in page.cells if c.source.startswith("# ")), name)
     variables = {
-        "title": title.split("\n")[0].removeprefix("# "),
+        "title": _quoted(title.split("\n")[0].removeprefix("# ")),
         "course": COURSE,
         "edition": edition,
         "edition-name": EDITIONS[edition],
@@ -120,6 +122,11 @@ def pdf(notebook: Any, edition: editions.Edition, name: str) -> tuple[bytes, int
     except HandoutError as error:
         where = _culprit(page, variables, str(error))
         raise HandoutError(f"{name}, cell {where}: {error}") from error
+
+
+def _quoted(text: str) -> str:
+    """``text`` as it stands between the quotes of a string of typst."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _culprit(page: Any, variables: dict[str, str], message: str) -> str:
@@ -171,7 +178,7 @@ def _printable(cell: Any, name: str) -> Iterator[Any]:
     now.outputs = []
     for number, output in enumerate(outputs, 1):
         data = output.get("data", {})
-        _refuse_length(output, f"{name}, cell {cell.id}")
+        _refuse_output(output, f"{name}, cell {cell.id}")
         if PNG in data:  # its description would be printed below it
             data.pop("text/plain", None)
             data[PNG] = _grey(data[PNG], f"{name}, cell {cell.id}")
@@ -189,10 +196,12 @@ def _printable(cell: Any, name: str) -> Iterator[Any]:
         yield now
 
 
-def _refuse_length(output: Any, where: str) -> None:
+def _refuse_output(output: Any, where: str) -> None:
     data = output.get("data", {})
+    if strange := set(data) - {PNG, "text/markdown", "text/plain"}:
+        raise HandoutError(f"{where}: an output that paper cannot show: {strange}")
     shown = output.get("text", data.get("text/markdown", data.get("text/plain", "")))
-    lines = str(shown).count("\n") + 1
+    lines = shown.count("\n") + 1
     if PNG not in data and lines > MAX_LINES:
         raise HandoutError(f"{where}: an output of {lines} lines, {MAX_LINES} fit")
 
@@ -238,10 +247,8 @@ def glyphs() -> frozenset[int]:
 def _refuse_tofu(cell: Any, name: str) -> None:
     """typst draws an empty box for a missing glyph and says nothing."""
     texts = [cell.source]
-    for output in cell.get("outputs", []):
-        shown = PNG not in output.get("data", {})
-        texts += [output.get("text", "")]
-        texts += [output.data["text/plain"]] if shown and "data" in output else []
+    for output in cell.get("outputs", []):  # a figure has lost its text/plain
+        texts += [output.get("text", ""), output.get("data", {}).get("text/plain", "")]
     missing = sorted(
         {c for c in "".join(texts) if ord(c) not in glyphs()} - set("\n\t")
     )
@@ -284,9 +291,34 @@ def _typst(source: Path) -> tuple[bytes, int]:
             format="pdf", timestamp=0, pdf_standards="ua-1"
         )
         pages = compiler.query("<last>", field="value", one=True)
+        drawn = compiler.compile(format="png", ppi=PPI)
     except typst.TypstError as error:
         raise HandoutError(f"typst: {error.message}") from error
     if warnings:
         raise HandoutError(f"typst: {warnings[0].message}")
-    assert isinstance(made, bytes)  # a list would be one picture a page
+    assert isinstance(made, bytes)
+    for number, page in enumerate(drawn if isinstance(drawn, list) else [drawn], 1):
+        if _overflows(page):
+            raise HandoutError(f"something does not fit on page {number}")
     return made, int(pages)
+
+
+def _overflows(png: Any) -> bool:
+    """Whether there is ink outside the frame of header, body and footer.
+
+    typst says nothing of what is wider than a line or taller than a page.
+    """
+    with Image.open(io.BytesIO(png)) as image:
+        ink = ImageChops.invert(image.convert("L"))
+    left, _, right, bottom = ink.getbbox() or (0, 0, 0, 0)
+    above_footer = ink.crop((0, _dots(280), ink.width, _dots(283)))
+    return (
+        left < _dots(19)
+        or right > _dots(191)
+        or bottom > _dots(290)
+        or above_footer.getbbox() is not None
+    )
+
+
+def _dots(millimetres: float) -> int:
+    return round(millimetres / 25.4 * PPI)
