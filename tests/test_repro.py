@@ -386,6 +386,15 @@ def test_table():
     assert bundle == {"text/markdown": table.text, "text/plain": table.text}
 
 
+def test_a_cell_of_a_table_is_text_and_no_markup():
+    rows = [["<bos> & *x* `y` $z$ ~~w~~", r"_a_ a_b \n [t](u) [1]", "x\r\n\ny"]]
+    (row,) = repro.Table(["a", "b", "c"], rows).text.split("\n")[2:]
+    assert row == (
+        r"| \<bos> \& \*x\* \`y\` \$z\$ \~\~w\~\~ "
+        r"| \_a\_ a_b \\n [t]\(u) [1] | x y |"
+    )
+
+
 @pytest.mark.parametrize("row", [[], [1], [1, 2, 3]])
 def test_table_refuses_rows_of_another_length(row):
     with pytest.raises(ValueError, match="表の列は 2 個です") as caught:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -207,7 +208,9 @@ class Table:
 
 
 def _cell(value: Any, digits: int) -> str:
-    return fmt(value, digits).replace("|", "\\|").replace("\n", " ")
+    """The value's text as it is: what Markdown or HTML would read is escaped."""
+    text = re.sub(r"[\r\n]+", " ", fmt(value, digits))
+    return re.sub(r"[\\`*$<&~|]|(?<!\w)_|_(?!\w)|(?<=\])\(", r"\\\g<0>", text)
 
 
 def record(**results: Any) -> None:
