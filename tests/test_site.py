@@ -220,6 +220,13 @@ def test_a_bad_page_is_refused_and_the_old_site_stays(tmp_path, printed):
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".site")] == []
 
 
+def test_the_old_site_comes_back_when_the_new_one_cannot_stand(tmp_path):
+    (tmp_path / "site").mkdir()
+    with pytest.raises(FileNotFoundError):
+        site._replace(tmp_path / "site", tmp_path / "missing", tmp_path / "old")
+    assert [p.name for p in tmp_path.iterdir()] == ["site"]
+
+
 # In a browser
 
 

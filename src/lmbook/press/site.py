@@ -45,9 +45,20 @@ def build(
         source, made = Path(place) / "source", Path(place) / "site"
         write_source(notebooks, source, printed, answers=answers)
         _sphinx(source, made, Path(place) / "doctrees")
-        shutil.rmtree(folder, ignore_errors=True)
-        made.replace(folder)
+        _replace(folder, made, Path(place) / "old")
     return folder / "index.html"
+
+
+def _replace(folder: Path, made: Path, old: Path) -> None:
+    """``made`` becomes ``folder``; what was there goes to ``old``, or stays."""
+    if folder.exists():
+        folder.replace(old)
+    try:
+        made.replace(folder)
+    except BaseException:
+        if old.exists():
+            old.replace(folder)
+        raise
 
 
 def write_source(
