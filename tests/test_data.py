@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import io
@@ -12,9 +13,11 @@ import re
 import subprocess
 import sys
 import tarfile
+import unicodedata
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import entropy_floors
 from hypothesis import given
@@ -57,6 +60,7 @@ def write(tmp_path):
         (b"b\na\nb\n", ["b", "a", "b"]),
         (b"<BOS>\na < b\n", ["<BOS>", "a < b"]),
         ("犬 が\u3000走る\n👩\u200d💻\n".encode(), ["犬 が\u3000走る", "👩\u200d💻"]),
+        ("が\nか\u3099\nJose\u0301\n".encode(), ["が", "が", "José"]),
     ],
 )
 def test_lines_that_are_read(write, content, expected):
@@ -79,6 +83,10 @@ def test_lines_that_are_read(write, content, expected):
         (b"emma\x0c\n", r"制御文字 U\+000C"),
         ("em\u0085ma\n".encode(), r"制御文字 U\+0085"),
         ("em\u2028ma\n".encode(), r"制御文字 U\+2028"),
+        ("ok\n\u200b\n".encode(), r"2 行目に制御文字 U\+200B があります（1 文字目）"),
+        ("em\u202ema\n".encode(), r"制御文字 U\+202E"),
+        ("em\u00adma\n".encode(), r"制御文字 U\+00AD"),
+        ("emma\n".encode("utf-16-le"), r"制御文字 U\+0000"),
         ("a\n\ufeffb\n".encode(), r"2 行目に制御文字 U\+FEFF"),
         ("さ\ufffdら\n".encode(), r"1 行目に文字化けの印 U\+FFFD があります（2 文字目"),
         (b"<html><body>Proxy login</body></html>", "1 行目は Web ページ"),
@@ -102,6 +110,32 @@ def test_missing_file_and_folder(tmp_path):
         data.load_lines(tmp_path)
 
 
+def test_what_is_no_file_is_refused_without_waiting(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in ("/dev/null", pipe):  # in this order: the other would hang
+        with pytest.raises(
+            ValueError, match=f"^{path} はふつうのファイルではありません"
+        ):
+            data.load_lines(path)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(errno.EACCES, "Permission denied"), (errno.EIO, "Input")]
+)
+def test_a_file_that_cannot_be_opened_is_named(write, monkeypatch, error, reason):
+    def fail(_):
+        raise OSError(error, os.strerror(error))
+
+    path = write(b"emma\n")
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(OSError, match=rf"lines\.txt を開けません（{reason}") as caught:
+        data.load_lines(path)
+    assert isinstance(caught.value, PermissionError) == (error == errno.EACCES)
+    with pytest.raises(OSError, match="開けません（File name too long）"):
+        data.load_lines("a" * 5000)
+
+
 @pytest.mark.parametrize("path", [0, None, b"names.txt", ["names.txt"]])
 def test_path_that_is_no_path(path):
     with pytest.raises(TypeError, match="path は"):
@@ -115,11 +149,12 @@ LINE = st.text(
 
 
 @given(st.lists(LINE, min_size=1), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_written_lines_come_back(tmp_path_factory, lines, end, bom):
+def test_written_lines_come_back_composed(tmp_path_factory, lines, end, bom):
     path = tmp_path_factory.getbasetemp() / "round_trip.txt"
     text = ("\ufeff" if bom else "") + end.join(lines)
     path.write_bytes(text.encode("utf-8"))
-    assert data.load_lines(path) == lines
+    composed = [unicodedata.normalize("NFC", line) for line in lines]
+    assert data.load_lines(path) == composed
 
 
 @given(st.binary(max_size=60))
@@ -219,6 +254,7 @@ def test_roles_is_three_full_grids():
         (data.names, "de", ["'en'", "'ja'"]),
         (data.names, None, ["'en'", "'ja'"]),
         (data.names, ["en"], ["'en'", "'ja'"]),
+        (data.names, np.array(["en", "ja"]), ["'en'", "'ja'"]),
         (data.sentences, "mix12", ["'MIX12'", "'ORDER6'", "'ROLES'"]),
     ],
 )
@@ -257,6 +293,25 @@ def test_windows_checkout_reads_the_same(copy, change):
     original = every_corpus()
     copy(change)
     assert every_corpus() == original
+
+
+def test_a_windows_clone_changes_no_byte(tmp_path):
+    def git(*command):
+        who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        quiet = ["-c", "core.safecrlf=false", "-c", "core.autocrlf=true"]
+        subprocess.run(["git", *who, *quiet, *command], check=True, capture_output=True)
+
+    kept = [".gitattributes", *(f"src/lmbook/corpora/{file}" for file in FILES)]
+    source, clone = tmp_path / "source", tmp_path / "clone"
+    for file in kept:
+        (source / file).parent.mkdir(parents=True, exist_ok=True)
+        (source / file).write_bytes((ROOT / file).read_bytes())
+    git("init", str(source))
+    git("-C", str(source), "add", ".")
+    git("-C", str(source), "commit", "-m", "all")
+    git("clone", str(source), str(clone))
+    for file in kept:
+        assert (clone / file).read_bytes() == (ROOT / file).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -397,6 +452,22 @@ def test_derivation_refuses_other_archives(archives, derive, tmp_path):
         derive.main([str(names)])
 
 
+def test_a_failed_derivation_writes_nothing(
+    archives, derive, tmp_path, monkeypatch, capsys
+):
+    def no_network(command, check):
+        raise subprocess.CalledProcessError(1, command)
+
+    monkeypatch.setattr(derive.subprocess, "run", no_network)
+    with pytest.raises(SystemExit):
+        derive.main(["--out", str(tmp_path)])
+    assert "pip could not fetch the packages" in capsys.readouterr().err
+    monkeypatch.setattr(derive, "JA_MEMBERS", ("missing.csv",))
+    with pytest.raises(KeyError, match="missing"):
+        derive.derive(*archives, tmp_path)
+    assert not list(tmp_path.glob("*.txt"))
+
+
 @pytest.mark.skipif(
     len(list(PACKAGES.glob("*[0-9].*"))) < 2,
     reason="needs both packages: derive.py --keep build/packages",
@@ -444,7 +515,10 @@ def test_split_refuses_empty_sides(held_out):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("abc", 1, 0), TypeError, "lines は文字列のリスト"),
+        (("abc", 1, 0), TypeError, "lines は文字列のリスト.*'abc'"),
+        ((None, 1, 0), TypeError, "lines は文字列のリスト.*None"),
+        ((b"abc", 1, 0), TypeError, "lines は文字列のリスト.*b'abc'"),
+        (([["a"], ["b"]], 1, 0), TypeError, "lines は文字列のリスト.*'a'"),
         ((["a", "a"], 1, 0), ValueError, r"異なる行が 2 行以上.*1 行"),
         (([], 1, 0), ValueError, "異なる行が 2 行以上"),
         ((["a", "b"], 1.0, 0), TypeError, r"held_out は整数.*1\.0"),

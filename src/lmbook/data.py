@@ -10,6 +10,7 @@ import hashlib
 import os
 import random
 import re
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,7 +28,12 @@ SHA256 = {
 
 _ALLOWED = "1 行に 1 件を書いた UTF-8 のテキストファイルにします"
 _HTML = re.compile(r"<(!doctype|!--|\?xml|html|head|body|title|script|meta)\b|</html>")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+# Nobody sees these in a line, but each would be a symbol; joiners (U+200C, U+200D)
+# and variation selectors stay: scripts and emoji need them.
+_HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
 
 
 # Lines
@@ -36,13 +42,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 def load_lines(path: str | os.PathLike[str]) -> list[str]:
     """The lines of a UTF-8 text file, stripped, blank ones dropped, in order.
 
-    A BOM at the start and CRLF or CR line ends are accepted. Repeated lines stay.
+    A BOM at the start and CRLF or CR line ends are accepted. Letters come composed
+    (NFC), however the file spells them. Repeated lines stay.
 
     Raises (in Japanese, naming the file, what was found and what is allowed):
     TypeError for a ``path`` that is no path; FileNotFoundError; IsADirectoryError;
-    ValueError for bytes that are not UTF-8, a web page instead of data, a control
-    character (a tab inside a line, NUL, a BOM in the middle), U+FFFD, or no usable
-    line.
+    another OSError for a file that cannot be opened; ValueError for a pipe or a
+    device, bytes that are not UTF-8, a web page instead of data, a character that
+    cannot be seen (a tab inside a line, NUL, a BOM in the middle, a zero-width
+    space), U+FFFD, or no usable line.
     """
     return _lines(_read(path), Path(path))
 
@@ -55,17 +63,23 @@ def _read(path: str | os.PathLike[str]) -> str:
             f"（受け取った値: {path!r}）。"
         )
     file = Path(path)
-    if file.is_dir():
+    try:
+        content = file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        raise type(error)(f"{file} を開けません（{error.strerror}）。") from error
+    if content is None and file.is_dir():
         raise IsADirectoryError(
             f"{file} はフォルダーです。読めるのはファイルです。{_ALLOWED}。"
         )
-    if not file.exists():
+    if content is None and not file.exists():
         raise FileNotFoundError(
             f"{file} が見つかりません（今のフォルダー: {Path.cwd()}）。"
             "ファイル名と場所を確かめます。"
         )
+    if content is None:  # a pipe, which would be waited for, or a device
+        raise ValueError(f"{file} はふつうのファイルではありません。{_ALLOWED}。")
     try:
-        text = file.read_bytes().decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file} は UTF-8 として読めません"
@@ -82,7 +96,7 @@ def _lines(text: str, file: Path) -> list[str]:
         line = raw.strip(" \t")
         _check(line, f"{file} の {number} 行目", first=not lines)
         if line.strip():
-            lines.append(line.strip())
+            lines.append(unicodedata.normalize("NFC", line.strip()))
     if not lines:
         raise ValueError(f"{file} には使える行が 1 行もありません。{_ALLOWED}。")
     return lines
@@ -96,10 +110,10 @@ def _check(line: str, where: str, first: bool) -> None:
             f"{where}は Web ページ（HTML）のようです: {line[:40]!r}。"
             f"ダウンロードに失敗したファイルかもしれません。{_ALLOWED}。"
         )
-    if control := _CONTROL.search(line):
+    if hidden := _HIDDEN.search(line):
         raise ValueError(
-            f"{where}に制御文字 U+{ord(control.group()):04X} があります"
-            f"（{control.start() + 1} 文字目）。"
+            f"{where}に制御文字 U+{ord(hidden.group()):04X} があります"
+            f"（{hidden.start() + 1} 文字目）。"
             f"改行と、行の両端のタブのほかに制御文字は使えません。{_ALLOWED}。"
         )
     if "\ufffd" in line:
@@ -135,7 +149,7 @@ def sentences(name: str) -> list[str]:
 
 
 def _corpus(argument: str, value: str, files: dict[str, str]) -> list[str]:
-    if value not in list(files):
+    if not isinstance(value, str) or value not in files:
         legal = "、".join(repr(key) for key in files)
         raise ValueError(
             f"{argument} は {legal} のどれかで指定します（受け取った値: {value!r}）。"
@@ -158,17 +172,20 @@ def split(
 
     Repeated lines are dropped first, so that no line stands on both sides. The
     shuffle has its own ``random.Random(seed)`` and leaves the global one alone.
-    Raises TypeError for a ``str`` or for counts that are not ints, ValueError
-    unless ``1 <= held_out <= (distinct lines) - 1`` and ``seed >= 0``.
+    Raises TypeError for lines that are not strings or for counts that are not ints,
+    ValueError unless ``1 <= held_out <= (distinct lines) - 1`` and ``seed >= 0``.
     """
-    if isinstance(lines, str):
+    wrong = isinstance(lines, str) or not isinstance(lines, Iterable)
+    listed = [] if wrong else list(lines)
+    if wrong or not all(isinstance(line, str) for line in listed):
+        shown = repr(lines)[:60]
         raise TypeError(
-            f"lines は文字列のリストで指定します（受け取った値: {lines[:40]!r}）。"
+            f"lines は文字列のリストで指定します（受け取った値: {shown}）。"
         )
     for name, value in (("held_out", held_out), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(f"{name} は整数で指定します（受け取った値: {value!r}）。")
-    distinct = list(dict.fromkeys(lines))
+    distinct = list(dict.fromkeys(listed))
     if len(distinct) < 2:
         raise ValueError(
             "lines には異なる行が 2 行以上必要です"

