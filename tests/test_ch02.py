@@ -200,7 +200,7 @@ def test_rope_refuses_odd_widths_and_wrong_layouts():
         LESSON.rope(torch.randn(4, 5), torch.arange(4))
     with pytest.raises(ValueError, match=r"偶数です.*5"):
         LESSON.Attention(10, 2, "rope")
-    with pytest.raises(ValueError, match=r"後ろから 2 番目の軸.*2 と 5"):
+    with pytest.raises(ValueError, match=r"後ろから 2 番目の軸.*2 と \(5,\)"):
         LESSON.rope(torch.randn(1, 5, 2, 8), torch.arange(5))
 
 
