@@ -112,10 +112,10 @@ def main(arguments: list[str] | None = None) -> None:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            archives = [download(name, folder) for name in (NAMES, JAPANESE)]
+            names, dataset = download(NAMES, folder), download(JAPANESE, folder)
         except subprocess.CalledProcessError:
             parser.error("pip could not fetch the packages (above); give both archives")
-        derive(*archives, options.out)
+        derive(names, dataset, options.out)
 
 
 if __name__ == "__main__":
