@@ -447,6 +447,18 @@ def test_wrong_arrows_are_refused():
     for arrows in ([("a", "b"), ("b", "a")], [("a", "a")]):
         with pytest.raises(ValueError, match="矢印が輪になっています"):
             flow(arrows=arrows)
+    for arrow in (("a",), ("a", "b", "c")):
+        with pytest.raises(ValueError, match="矢印は 2 つの箱の組です"):
+            flow(arrows=[arrow])
+    for text in ("", " ", None, 5):
+        with pytest.raises(ValueError, match=f"箱 'b' に文字がありません.*{text!r}"):
+            flow(boxes={"a": "x", "b": text, "c": "y"})
+
+
+@undrawn
+def test_arrows_may_come_one_by_one():
+    arrows = [("a", "b"), ("b", "c"), ("a", "c")]
+    assert flow(arrows=iter(arrows)).description == flow(arrows=arrows).description
 
 
 def test_description_of_a_scatter():
@@ -575,7 +587,8 @@ def test_long_arrays_are_described_by_shape_extremes_and_ends():
     line = plots.curves({"a": list(range(64))}, alt=ALT).description.split("\n")[1]
     assert line.endswith(", 63.0000]")
     big = torch.arange(90.0).view(9, 10) / 100
-    line = plots.heatmap(big, alt=ALT, causal=True).description.split("\n")[1]
+    big[8, 9] = NAN
+    line = plots.heatmap(big, alt=ALT).description.split("\n")[1]
     assert line.endswith(": 形 9x10 最小 0.0000 最大 0.8800 端 0.0000 ×")
 
 
@@ -650,6 +663,39 @@ def test_wrong_label_count_of_bars(wrong):
 def test_groups_of_other_lengths_are_refused():
     with pytest.raises(ValueError, match="labels は 2 個必要です（受け取った数: 3）"):
         barred(groups={"前": [1, 2, 3], "後": [1, 2]})
+
+
+@undrawn
+@pytest.mark.parametrize(
+    "labels", ["an", np.array(["a", "n"]), {"a": 1, "n": 2}, iter(["a", "n"])]
+)
+def test_labels_may_be_anything_in_order(labels):
+    assert "縦 [a n]" in plots.heatmap(np.eye(2), alt=ALT, rows=labels).description
+
+
+@undrawn
+def test_labels_of_numbers_and_other_labels():
+    ids = torch.tensor([26, 0])
+    assert "縦 [26 0]" in plots.heatmap(np.eye(2), alt=ALT, rows=ids).description
+    bars = plots.bars({"a": [1, 2], "b": [2, 1]}, (c for c in "xy"), alt=ALT)
+    assert "横 [x y]" in bars.description
+    with pytest.raises(TypeError, match=r"rows は名前の並びです（受け取った値: 5）"):
+        plots.heatmap(np.eye(2), alt=ALT, rows=5)
+
+
+def test_labels_without_room_for_the_figure_are_refused():
+    long = ["長い名前" * 60, "b"]
+    with pytest.raises(ValueError, match="ラベルが長すぎて"):
+        plots.heatmap(np.eye(2), alt=ALT, rows=long, columns=long)
+
+
+@undrawn
+def test_series_that_begin_with_an_underscore_stand_in_the_legend():
+    both = {"_": [1.0, 2.0], "b": [2.0, 1.0]}
+    text = plots.curves(both, alt=ALT, floors={"_f": 1.0}).description
+    assert text.endswith("凡例: _、b、_f = 1.0000")
+    text = plots.bars(both, ["_x", "$y$"], alt=ALT, floors={"_f": 1.0}).description
+    assert text.endswith("凡例: _f = 1.0000、_、b")
 
 
 @undrawn
@@ -789,6 +835,12 @@ def test_everything_may_require_grad():
         [[1.0, 2.0], [1.0]],
         [[1.0], [1.0]][:0],
         [[1.0], [1.0, 2.0, 3.0]],
+        [["1", "2"]],
+        [[1.0, "2"]],
+        [[1j, 0]],
+        [[10**400, 0]],
+        [[1.1e300, 0]],
+        torch.eye(2).to_sparse(),
         torch.ones(0, 3),
         torch.ones(2, 2, 2),
         {"a": 1},
@@ -797,6 +849,52 @@ def test_everything_may_require_grad():
 def test_what_is_no_matrix_is_refused(values):
     with pytest.raises(ValueError, match="matrices は"):
         plots.heatmap(values, alt=ALT)
+
+
+@undrawn
+@pytest.mark.parametrize(
+    ("draw", "name"),
+    [
+        (lambda x: plots.panels(x, alt=ALT), "matrices"),
+        (lambda x: plots.curves(x, alt=ALT), "lines"),
+        (lambda x: plots.bars(x, ["a"], alt=ALT), "groups"),
+        (lambda x: plots.diagram(x, [], alt=ALT), "boxes"),
+        (lambda x: plots.curves({"a": [1]}, alt=ALT, bands=x), "bands"),
+        (lambda x: plots.curves({"a": [1]}, alt=ALT, floors=x), "floors"),
+        (lambda x: plots.curves({"a": [1]}, alt=ALT, marks=x), "marks"),
+    ],
+)
+def test_values_without_names_are_refused(draw, name):
+    for given_ in ([1.0], 5, "ab", [("a", [1.0])]):
+        with pytest.raises(TypeError, match=rf"^{name} は {{名前: 値}} の形で"):
+            draw(given_)
+
+
+@undrawn
+@pytest.mark.parametrize("value", ["1", None, 1j, True, [1.0, 2.0], torch.ones(1)])
+def test_rulers_that_are_no_number_are_refused(value):
+    for kind in ("floors", "marks"):
+        with pytest.raises(TypeError, match=f"^{kind} の 床 は数で指定します"):
+            plots.curves({"a": [1.0]}, alt=ALT, **{kind: {"床": value}})
+
+
+@undrawn
+def test_a_log_axis_with_nothing_to_show_is_refused():
+    for draw in (
+        lambda x: plots.curves({"b": [1.0], "a": x}, alt=ALT, ylog=True),
+        lambda x: plots.curves({"a": (x, x)}, alt=ALT, xlog=True),
+        lambda x: plots.bars({"a": x}, ["x", "y"], alt=ALT, ylog=True),
+    ):
+        for nothing in ([0.0, 0.0], [-1.0, NAN]):
+            with pytest.raises(ValueError, match=r"^a に、対数の軸で描ける正の数が"):
+                draw(nothing)
+        assert "[0.0000, 2.0000]" in draw([0.0, 2.0]).description
+
+
+def test_bars_of_infinity_are_left_out_quietly(recwarn):
+    text = plots.bars({"a": [1.0, INF, NAN, -INF]}, list("wxyz"), alt=ALT).description
+    assert text.endswith("[1.0000, nan, nan, nan]")
+    assert not recwarn.list
 
 
 @undrawn
@@ -896,6 +994,33 @@ def test_one_scale_for_all_panels_and_one_bar(scale, matrices, expected, recwarn
 
 
 @undrawn
+@pytest.mark.parametrize(
+    ("scale", "value", "legal"),
+    [
+        ("weight", 1.1, "0 以上 1 以下"),
+        ("weight", -0.1, "0 以上 1 以下"),
+        ("cosine", -1.5, "-1 以上 1 以下"),
+        ("amount", -2.0, "0 以上"),
+    ],
+)
+def test_values_outside_the_scale_are_refused(scale, value, legal):
+    text = rf"scale='{scale}' の地図の数は {legal}です（受け取った値: {value:.4f}）"
+    with pytest.raises(ValueError, match=text):
+        plots.heatmap([[0.5, value]], alt=ALT, scale=scale)
+    edge = [[1 + 1e-9, -1e-9]]  # rounding is no mistake
+    assert "[[1.0000, 0.0000]]" in plots.heatmap(edge, alt=ALT, scale=scale).description
+    hidden = plots.heatmap([[0.5, value], [0, 1]], alt=ALT, scale=scale, causal=True)
+    assert "[[0.5000, ×]" in hidden.description
+
+
+@undrawn
+@pytest.mark.parametrize("shape", [(2, 4), (4, 2)])
+def test_a_causal_map_is_square(shape):
+    with pytest.raises(ValueError, match=rf"causal の地図は正方形.*{shape[0]}, "):
+        plots.heatmap(np.ones(shape), alt=ALT, causal=True)
+
+
+@undrawn
 def test_a_flat_head_looks_flat_beside_a_sharp_one():
     picture = plots.panels({"flat": FLAT, "sharp": SHARP}, alt=ALT)
     colours = []
@@ -907,7 +1032,7 @@ def test_a_flat_head_looks_flat_beside_a_sharp_one():
 
 
 @undrawn
-@pytest.mark.parametrize("scale", ["Weight", "", None, "viridis"])
+@pytest.mark.parametrize("scale", ["Weight", "", None, "viridis", ["weight"]])
 def test_unknown_scale_lists_the_known(scale):
     with pytest.raises(ValueError) as caught:
         heat(scale=scale)

@@ -203,6 +203,9 @@ def test_illegal_parameters_are_named(value, allowed, text):
         (-0.4, 0, "0"),
         (-0.00006, 4, "-0.0001"),
         (1e6, 2, "1000000.00"),
+        (9999999999999998.0, 1, "9999999999999998.0"),
+        (1e16, 2, "1.00e+16"),
+        (-1e300, 4, "-1.0000e+300"),
         (3, 4, "3"),
         (-3, 4, "-3"),
         (10**30, 4, "1" + "0" * 30),
@@ -231,10 +234,23 @@ def test_fmt(x, digits, text):
 @example(-0.5, 0)
 def test_fmt_rounds_and_never_shows_a_negative_zero(x, digits):
     text = repro.fmt(x, digits)
-    assert float(text) == float(f"{x:.{digits}f}")
+    kind = "f" if abs(x) < 1e16 else "e"
+    assert float(text) == float(f"{x:.{digits}{kind}}")
     assert math.copysign(1, float(text)) == 1 or float(text) != 0
-    _, _, decimals = text.partition(".")
+    _, _, decimals = text.partition("e")[0].partition(".")
     assert len(decimals) == digits
+
+
+@pytest.mark.parametrize("digits", [-1, 1.5, True, "2", None])
+def test_fmt_refuses_other_digits(digits):
+    with pytest.raises(ValueError, match=f"digits は 0 以上の整数.*{digits!r}"):
+        repro.fmt(1.0, digits)
+
+
+@pytest.mark.parametrize("x", [None, 1j, b"a", {}, torch.tensor(1j)])
+def test_fmt_refuses_what_is_neither_number_nor_text(x):
+    with pytest.raises(TypeError, match="x は数か文字列です"):
+        repro.fmt([1.0, x])
 
 
 @given(matrices(), st.integers(1, 6))

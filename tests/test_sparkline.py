@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,3 +111,14 @@ def test_width_that_is_no_int_is_refused(width):
 def test_value_that_is_no_number_is_refused(value):
     with pytest.raises(TypeError, match=r"values\[1\] は float で表せる数"):
         sparkline([0.0, value])
+
+
+@pytest.mark.parametrize("values", [None, 5, torch.tensor(1.0), np.float64(2)])
+def test_values_that_are_no_sequence_are_refused(values):
+    with pytest.raises(TypeError, match="values は数の並びで指定します"):
+        sparkline(values)
+
+
+def test_a_tensor_that_requires_grad_is_drawn_without_a_warning(recwarn):
+    assert sparkline(torch.tensor([1.0, math.nan, 2.0], requires_grad=True)) == "▁ █"
+    assert not recwarn.list

@@ -15,6 +15,7 @@ import io
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 import matplotlib as mpl
@@ -50,6 +51,7 @@ SCALES: dict[str, tuple[str, float | None, float | None]] = {
     "signed": ("RdBu_r", None, None),
 }
 MAX_NUMBERS = 64
+LARGEST = 1e300  # a range of larger numbers overflows
 MAX_LINES = 12
 
 Curve = Sequence[float] | tuple[Sequence[float], Sequence[float]]
@@ -126,13 +128,19 @@ def _picture(
 
 
 @contextmanager
-def _every_glyph() -> Iterator[None]:
-    """Draw in this block; a glyph that the fonts lack is a ValueError in Japanese."""
+def _legible() -> Iterator[None]:
+    """Draw in this block; a glyph that the fonts lack, and labels that leave no room
+    for the figure, are a ValueError in Japanese."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Glyph .* missing")
+        warnings.filterwarnings("error", message="constrained_layout not applied")
         try:
             yield
         except UserWarning as warning:
+            if "layout" in str(warning):
+                raise ValueError(
+                    "ラベルが長すぎて、図の入る場所がありません。短くします。"
+                ) from warning
             code = int(str(warning).split()[1])
             raise ValueError(
                 f"図に書けない文字 {chr(code)!r}（U+{code:04X}）があります。"
@@ -141,7 +149,7 @@ def _every_glyph() -> Iterator[None]:
 
 def _finish(picture: Picture) -> Picture:
     buffer = io.BytesIO()
-    with _every_glyph():
+    with _legible():
         picture.savefig(buffer, format="png", metadata={"Software": None})
     picture.png = buffer.getvalue()
     picture.description = describe(picture)
@@ -150,21 +158,48 @@ def _finish(picture: Picture) -> Picture:
 
 def _array(name: str, values: Any, dimensions: int) -> np.ndarray[Any, Any]:
     """``values`` as float64. A triangle (row t of t+1 numbers) is filled with NaN."""
-    rows = _plain(values)
-    if dimensions == 2 and isinstance(rows, list):
-        wide = [len(r) if isinstance(r, list) else 0 for r in rows]
-        if wide == list(range(1, len(rows) + 1)):
-            rows = [[*r, *[np.nan] * (len(rows) - len(r))] for r in rows]
     try:
+        rows = _plain(values)
+        if dimensions == 2 and isinstance(rows, list):
+            wide = [len(r) if isinstance(r, list) else 0 for r in rows]
+            if wide == list(range(1, len(rows) + 1)):
+                rows = [[*r, *[np.nan] * (len(rows) - len(r))] for r in rows]
+        if np.array(rows).dtype.kind in "US":
+            raise TypeError("text")
         array = np.array(rows, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} は長さのそろった数の並びです。") from error
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        shown = " ".join(repr(values).split())[:60]
+        raise ValueError(
+            f"{name} は長さのそろった数の並びです（受け取った値: {shown}）。"
+        ) from error
     if array.ndim != dimensions or array.size == 0:
         raise ValueError(
             f"{name} は空でない {dimensions} 次元の数です"
             f"（受け取った形: {array.shape}）。"
         )
+    far = float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
+    if far > LARGEST:
+        raise ValueError(
+            f"{name} は大きさが {LARGEST:g} までの数です（受け取った値: {far:g}）。"
+        )
     return array
+
+
+def _mapping(name: str, given: Any, least: int = 1) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"{name} は {{名前: 値}} の形で指定します（受け取った値: {given!r:.60}）。"
+        )
+    if len(given) < least:
+        raise ValueError(f"{name} が空です。1 つ以上必要です。")
+    return given
+
+
+def _number(name: str, value: Any) -> float:
+    plain = _plain(value)
+    if not isinstance(plain, (int, float, Fraction)) or isinstance(plain, bool):
+        raise TypeError(f"{name} は数で指定します（受け取った値: {value!r}）。")
+    return float(plain)
 
 
 def _plain(values: Any) -> Any:
@@ -179,11 +214,14 @@ def _plain(values: Any) -> Any:
 def _labels(name: str, labels: Sequence[str] | None, count: int) -> list[str]:
     if labels is None:
         return [str(i) for i in range(count)]
-    if len(labels) != count:
+    if not isinstance(labels, Iterable):
+        raise TypeError(f"{name} は名前の並びです（受け取った値: {labels!r}）。")
+    names = [str(label) for label in _plain(labels)]
+    if len(names) != count:
         raise ValueError(
-            f"{name} は {count} 個必要です（受け取った数: {len(labels)}）。"
+            f"{name} は {count} 個必要です（受け取った数: {len(names)}）。"
         )
-    return [str(label) for label in labels]
+    return names
 
 
 # --- maps ---------------------------------------------------------------------
@@ -253,20 +291,23 @@ def panels(
     ``"signed"`` -max..max. ``causal`` draws the places above the diagonal (and
     every NaN or infinity) as not allowed. ``numbers`` writes the values into the cells
     (default: where they fit). Raises ValueError for a wrong label count, an
-    unknown scale or a ragged matrix that is not a map.
+    unknown scale, a value outside the scale, a ragged matrix that is not a map, and
+    a causal one that is not square.
     """
-    if scale not in SCALES:
+    if scale not in list(SCALES):
         raise ValueError(
             f"scale は {list(SCALES)} のどれかです（受け取った値: {scale!r}）。"
         )
-    if not matrices:
-        raise ValueError("matrices が空です。1つ以上の行列が必要です。")
     if type(per_row) is not int or per_row < 1:
         raise ValueError(f"per_row は 1 以上の整数です（受け取った値: {per_row!r}）。")
-    arrays = {t: _array("matrices", m, 2) for t, m in matrices.items()}
-    if causal:
-        for a in arrays.values():
+    given = _mapping("matrices", matrices)
+    arrays = {t: _array("matrices", m, 2) for t, m in given.items()}
+    for a in arrays.values():
+        if causal and a.shape[0] != a.shape[1]:
+            raise ValueError(f"causal の地図は正方形です（受け取った形: {a.shape}）。")
+        if causal:
             a[np.triu_indices_from(a, 1)] = np.nan
+        _inside(scale, a)
     wide = min(per_row, len(arrays))
     deep = -(-len(arrays) // wide)
     shape = next(iter(arrays.values())).shape
@@ -300,6 +341,21 @@ def panels(
         bar = picture.colorbar(image, ax=axes[: len(arrays)], shrink=0.8, pad=0.02)
         bar.outline.set_visible(False)
         return _finish(picture)
+
+
+def _inside(scale: str, a: np.ndarray[Any, Any]) -> None:
+    """Refuse what the scale would draw in the colour of its end."""
+    _, low, high = SCALES[scale]
+    finite = a[np.isfinite(a)]
+    under = finite < (-np.inf if low is None else low - 1e-6)
+    over = finite > (np.inf if high is None else high + 1e-6)
+    if (under | over).any():
+        wrong = fmt(finite[under | over][0])
+        legal = f"{low:g} 以上" + (f" {high:g} 以下" if high is not None else "")
+        raise ValueError(
+            f"scale={scale!r} の地図の数は {legal}です（受け取った値: {wrong}）。"
+            'ほかの数は scale="signed" で描けます。'
+        )
 
 
 def _limits(scale: str, arrays: Any) -> tuple[float, float]:
@@ -386,15 +442,20 @@ def curves(
 
     ``floors`` are dotted horizontal lines with their value, ``marks`` dotted
     vertical ones, ``bands`` the low and high edges around the curve of that name;
-    ``points`` marks each value. Raises ValueError when x, y and band differ in
-    length or a band has no curve.
+    ``points`` marks each value. On a log axis a number that is not positive is a
+    gap. Raises ValueError when x, y and band differ in length, a band has no curve,
+    or a log axis has no number to show.
     """
-    if not lines:
-        raise ValueError("lines が空です。1本以上の曲線が必要です。")
+    _mapping("lines", lines)
+    bands = _mapping("bands", bands or {}, 0)
+    for name in bands:
+        if name not in lines:
+            raise ValueError(f"bands の {name!r} に対応する曲線がありません。")
     with mpl.rc_context(_style()):
         picture, (ax,) = _picture(alt, 1, 1, WIDTH, HEIGHT)
         for i, (name, line) in enumerate(lines.items()):
             xs, ys = _curve(name, line)
+            _positive(name, xs if xlog else [], ys if ylog else [])
             ax.plot(
                 xs,
                 ys,
@@ -404,21 +465,19 @@ def curves(
                 marker="osD^vP"[i % 6] if points else "",
                 markersize=4,
             )
-            if name in (bands or {}):
-                low, high = (_array(name, edge, 1) for edge in (bands or {})[name])
-                if not len(low) == len(high) == len(xs):
+            if name in bands:
+                edges = [_array(f"{name} の帯", edge, 1) for edge in bands[name]]
+                if [len(edge) for edge in edges] != [len(xs)] * 2:
                     raise ValueError(f"{name} の帯は、上下とも {len(xs)} 個の数です。")
+                low, high = edges
                 colour = COLOURS[i % len(COLOURS)]
                 ax.fill_between(xs, low, high, color=colour, alpha=0.15, lw=0, gid=name)
-        for name in bands or {}:
-            if name not in lines:
-                raise ValueError(f"bands の {name!r} に対応する曲線がありません。")
         _rulers(ax, floors or {}, marks or {})
         _frame(ax, title, xlabel, ylabel, xlog=xlog, ylog=ylog)
         if xlog and len(xs) <= 12:
             ax.set_xticks(xs, [f"{x:.0f}" if x >= 10 else f"{x:g}" for x in xs])
         if len(lines) + len(floors or {}) + len(marks or {}) > 1:
-            ax.legend()
+            _legend(ax)
         return _finish(picture)
 
 
@@ -472,17 +531,31 @@ def _curve(name: str, line: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, 
     return xs, ys
 
 
+def _positive(name: str, *axes: Any) -> None:
+    """Refuse a series of which a log axis shows nothing."""
+    for values in map(np.asarray, axes):
+        if np.isfinite(values).any() and not (values > 0).any():
+            raise ValueError(f"{name} に、対数の軸で描ける正の数がありません。")
+
+
+def _legend(ax: Axes) -> None:
+    """All series, also those whose name begins with ``_``."""
+    series: list[Any] = [*ax.get_lines(), *ax.containers]
+    ax.legend(series, [str(one.get_label()) for one in series])
+
+
 def _rulers(ax: Axes, floors: Mapping[str, float], marks: Mapping[str, float]) -> None:
-    for i, (name, y) in enumerate(floors.items()):
+    for i, (name, y) in enumerate(_mapping("floors", floors, 0).items()):
+        y = _number(f"floors の {name}", y)
         ax.axhline(
-            _plain(y),
+            y,
             color=COLOURS[i % len(COLOURS)],
             linestyle=":",
             linewidth=1.3,
             label=f"{name} = {fmt(y)}",
         )
-    for name, x in marks.items():
-        x = _plain(x)
+    for name, x in _mapping("marks", marks, 0).items():
+        x = _number(f"marks の {name}", x)
         ax.axvline(
             x, color="#666666", linestyle=":", linewidth=1.0, label=f"{name} {x:g}"
         )
@@ -520,20 +593,23 @@ def bars(
     """Bars ``{series: values [N]}`` side by side at N labels, equal labels kept
     apart, values written at the ends. ``horizontal`` lays the chart on its side, the
     first label on top, with room for long labels; ``xlabel`` still names the labels,
-    ``ylabel`` and ``ylog`` the values. Raises ValueError for a wrong count."""
-    if not groups:
-        raise ValueError("groups が空です。1組以上の値が必要です。")
-    size = min(4.0, 1.0 + 0.4 * len(labels)) if horizontal else HEIGHT
+    ``ylabel`` and ``ylog`` the values. Infinities and NaN have no bar. Raises
+    ValueError for a wrong count and for a log axis with no number to show."""
+    series = {
+        name: _array(name, raw, 1) for name, raw in _mapping("groups", groups).items()
+    }
+    names = _labels("labels", labels, len(next(iter(series.values()))))
+    size = min(4.0, 1.0 + 0.4 * len(names)) if horizontal else HEIGHT
     with mpl.rc_context(_style()):
         picture, (ax,) = _picture(alt, 1, 1, WIDTH, size)
         width = 0.8 / len(groups)
-        for i, (name, raw) in enumerate(groups.items()):
-            values = _array(name, raw, 1)
-            _labels("labels", labels, len(values))
+        for i, (name, values) in enumerate(series.items()):
+            _labels("labels", names, len(values))
+            _positive(name, values if ylog else [])
             places = np.arange(len(values)) + (i - (len(groups) - 1) / 2) * width
             drawn = (ax.barh if horizontal else ax.bar)(
                 places,
-                values,
+                np.where(np.isfinite(values), values, np.nan),
                 width * 0.92,
                 label=name,
                 color=GREYS[i % len(GREYS)],
@@ -545,7 +621,6 @@ def bars(
                 texts = [fmt(v, digits) for v in values]
                 box = {"fc": "white", "ec": "none", "pad": 0.4, "alpha": 0.8}
                 ax.bar_label(drawn, texts, padding=2, fontsize=7, bbox=box)
-        names = list(map(str, labels))
         if horizontal:
             ax.set_yticks(range(len(names)), names)
             ax.invert_yaxis()
@@ -564,7 +639,7 @@ def bars(
         ax.grid(visible=False, axis="y" if horizontal else "x")
         ax.margins(x=0.12) if horizontal else ax.margins(y=0.12)
         if len(groups) + len(floors or {}) > 1:
-            ax.legend()
+            _legend(ax)
         return _finish(picture)
 
 
@@ -583,13 +658,21 @@ def diagram(
 
     A box stands one layer after the last box that points at it, from top to bottom,
     or from left to right when ``across``. An arrow over a layer bends around it.
-    Raises ValueError for an arrow to or from an unknown box and for a cycle.
+    Raises ValueError for a box without text, for an arrow that is not a pair of
+    boxes, and for a cycle.
     """
-    if not boxes:
-        raise ValueError("boxes が空です。1つ以上の箱が必要です。")
-    for name in (n for arrow in arrows for n in arrow):
-        if name not in boxes:
-            raise ValueError(f"矢印の端 {name!r} という箱がありません。")
+    for name, text in _mapping("boxes", boxes).items():
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(
+                f"箱 {name!r} に文字がありません（受け取った値: {text!r}）。"
+            )
+    arrows = list(arrows)
+    for arrow in arrows:
+        if len(arrow) != 2:
+            raise ValueError(f"矢印は 2 つの箱の組です（受け取った値: {arrow!r}）。")
+        for name in arrow:
+            if name not in boxes:
+                raise ValueError(f"矢印の端 {name!r} という箱がありません。")
     places = _layers(list(boxes), arrows)
     deep = max(layer for layer, _ in places.values()) + 1
     with mpl.rc_context(_style()):
@@ -610,7 +693,7 @@ def diagram(
             )
         ax.set_xlim(*_span([x for x, _ in at.values()], 0.6 if across else 1.0))
         ax.set_ylim(*_span([y for _, y in at.values()], 0.6))
-        with _every_glyph():
+        with _legible():
             picture.draw_without_rendering()  # the boxes get their sizes
         side = 0.75  # of the far arrows: right and left in turn
         for start, end in arrows:

@@ -83,8 +83,12 @@ def legal(name: str, value: object, allowed: Collection[object] | type) -> None:
 def fmt(x: Any, digits: int = 4) -> str:
     """``x`` as text with ``digits`` decimals: never ``-0.0000``, ints stay ints.
 
-    Sequences and tensors become ``[a, b]``; two dimensions one row a line.
+    Sequences and tensors become ``[a, b]``; two dimensions one row a line. From 1e16
+    on, where a float has no decimals, the power of ten is written out. Raises
+    ValueError for ``digits`` below 0, TypeError for what is neither number nor text.
     """
+    if type(digits) is not int or digits < 0:
+        raise ValueError(f"digits は 0 以上の整数です（受け取った値: {digits!r}）。")
     if hasattr(x, "tolist"):
         x = x.tolist()
     if isinstance(x, (list, tuple)):
@@ -93,7 +97,13 @@ def fmt(x: Any, digits: int = 4) -> str:
         return f"[{between.join(fmt(v, digits) for v in x)}]"
     if isinstance(x, (bool, int, str)):
         return str(x)
-    text = f"{float(x):.{digits}f}"
+    try:
+        number = float(x)
+    except (TypeError, ValueError):
+        raise TypeError(f"x は数か文字列です（受け取った値: {x!r}）。") from None
+    if 1e16 <= abs(number) < math.inf:
+        return f"{number:.{digits}e}"
+    text = f"{number:.{digits}f}"
     return text.lstrip("-") if not text.strip("-0.") else text
 
 

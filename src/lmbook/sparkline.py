@@ -20,7 +20,7 @@ def sparkline(values: Iterable[float], width: int = 80) -> str:
     averaged away.
 
     Raises TypeError or ValueError for a ``width`` that is not an int >= 1, and
-    TypeError for a value that is not a number.
+    TypeError for values that are no sequence and for one that is not a number.
     """
     if isinstance(width, bool) or not isinstance(width, int):
         raise TypeError(
@@ -28,6 +28,10 @@ def sparkline(values: Iterable[float], width: int = 80) -> str:
         )
     if width < 1:
         raise ValueError(f"width は 1 以上で指定します（受け取った値: {width}）。")
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if not isinstance(values, Iterable):
+        raise TypeError(f"values は数の並びで指定します（受け取った値: {values!r}）。")
     numbers = _numbers(values)
     if len(numbers) > width:
         numbers = _group_means(numbers, width)
