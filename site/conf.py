@@ -8,6 +8,8 @@ author = "The lmbook authors"
 copyright = "The lmbook authors, CC BY 4.0"
 language = "ja"
 html_search_language = "ja"
+html_search_options = {"type": "lmbook.press.site.Splitter"}
+html_show_search_summary = False  # a page cannot be fetched from a stick
 html_title = project
 
 extensions = ["myst_nb", "sphinx.ext.mathjax"]
@@ -37,5 +39,6 @@ html_theme_options = {
     "navbar_persistent": [],
     "toc_title": "このページの内容",
     "search_bar_text": "検索",
-    "extra_footer": f"v{release}",
+    "footer_content_items": ["extra-footer.html"],
+    "extra_footer": f"The lmbook authors　文章と図は CC BY 4.0　v{release}",
 }

@@ -1,6 +1,8 @@
 """The reading site: built with and without answers, read as files and in a browser."""
 
+import base64
 import html
+import io
 import os
 import re
 import shutil
@@ -9,10 +11,12 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from helpers import markdown, notebook, save
+from helpers import cell, markdown, notebook, save
+from nbformat.v4 import new_output
+from PIL import Image
 
 import lmbook
-from lmbook import chapters
+from lmbook import chapters, repro
 from lmbook.press import compare, editions, handouts, site, suite
 
 CHAPTERS = chapters.every()
@@ -71,6 +75,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.ids: set[str] = set()
         self.alts: list[str] = []
+        self.labels: list[str] = []
         self.text: list[str] = []
         self.hidden = 0
         self.feed(path.read_text(encoding="utf-8"))
@@ -80,6 +85,8 @@ class Page(HTMLParser):
         self.links += [found[k] for k in ("href", "src") if found.get(k)]
         self.ids |= {found["id"]} if "id" in found else set()
         self.alts += [found.get("alt", "")] if tag == "img" else []
+        words = ("title", "aria-label", "placeholder")
+        self.labels += [found[k] for k in words if found.get(k)]
         self.hidden += tag in ("pre", "code", "script", "style")
 
     def handle_endtag(self, tag):
@@ -102,6 +109,12 @@ def visible(path):
     """The whole text of a page, code included."""
     raw = re.sub(r"<[^>]+>", "", path.read_text(encoding="utf-8"))
     return squeezed(html.unescape(raw))
+
+
+def test_labels_are_japanese(full):
+    for path, page in pages(full).items():
+        assert len(page.labels) > 5
+        assert not [label for label in page.labels if label.isascii()], path.name
 
 
 def test_every_link_resolves(full):
@@ -227,6 +240,33 @@ def test_the_old_site_comes_back_when_the_new_one_cannot_stand(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["site"]
 
 
+#: What HTML, Markdown or TeX would take for its own.
+HOSTILE = "<script>alert(1)</script> & &lt; $x$ *y* `z` \\\\ | [a](b) {m}`n` <b> \"'"
+
+
+def test_what_a_corpus_holds_is_only_text(tmp_path):
+    table = repro.Table([HOSTILE], [[HOSTILE]]).text
+    buffer = io.BytesIO()
+    Image.new("L", (9, 9)).save(buffer, "PNG")
+    png = base64.b64encode(buffer.getvalue()).decode("ascii")
+    alt = {"image/png": {"alt": HOSTILE}}
+    made = notebook(markdown("title", "# 題"), ("code", f"text = r{HOSTILE!r}"))
+    cell(made, "code").outputs = [
+        new_output("stream", name="stdout", text=HOSTILE),
+        new_output("display_data", {"text/plain": HOSTILE}),
+        new_output("display_data", {"text/markdown": table, "text/plain": table}),
+        new_output("display_data", {"image/png": png}, metadata=alt),
+    ]
+    path = save(tmp_path / "01_x.ipynb", made)
+    for name in site.student_files(path):
+        (tmp_path / name).write_bytes(b"x")
+    site.build([path], tmp_path / "site", printed=tmp_path)
+    page = tmp_path / "site" / "01_x.html"
+    assert "<script>alert" not in page.read_text(encoding="utf-8")
+    assert visible(page).count(squeezed(HOSTILE)) == 4
+    assert Page(page).alts == [HOSTILE]
+
+
 # In a browser
 
 
@@ -325,10 +365,14 @@ def test_answers_open_and_search_finds(browser, full):
     assert not answer.is_visible()
     fold.locator("summary").click()
     assert answer.is_visible()
-    page.goto((full / "search.html").as_uri() + "?q=勾配")
-    page.wait_for_selector("#search-results li a", timeout=20_000)
-    hits = page.locator("#search-results li a").all_inner_texts()
-    assert any("第1章" in hit for hit in hits)
+    failed = []
+    page.on("pageerror", lambda e: failed.append(str(e)))
+    for word in ("勾配", "埋め込み", "因果平均", "causal_mean", "CurrentTokenLM"):
+        page.goto((full / "search.html").as_uri() + f"?q={word}")
+        page.wait_for_selector("#search-results li a", timeout=20_000)
+        hits = page.locator("#search-results li a").all_inner_texts()
+        assert any("第1章" in hit for hit in hits), word
+    assert failed == []
     page.close()
 
 

@@ -23,6 +23,36 @@ SOURCE = chapters.ROOT / "site"
 #: From its wheel, with the licence under which it may be passed on.
 MATHJAX = {"es5/tex-svg.js": "tex-svg.js", "LICENSE": "tex-svg.LICENSE.txt"}
 
+#: What the theme leaves in English, in titles and labels.
+LABELS = {
+    "Link to this heading": "この見出しへのリンク",
+    "Toggle hidden content": "開く、閉じる",
+    "Toggle primary sidebar": "章の一覧を出す、しまう",
+    "Toggle secondary sidebar": "このページの内容を出す、しまう",
+    "System Settings": "端末の設定",
+    "Color mode": "明るさ",
+    "Main": "章の一覧",
+    "Page": "このページの内容",
+}
+LABELLED = rf'(title|aria-label)="({"|".join(LABELS)})"'
+
+
+class Splitter:
+    """The words of Sphinx's search index, for Japanese and for names of code.
+
+    A reader's word of two characters is looked up as it is, a longer one as a part
+    of any word of the index. So a run of letters is one word, and each two characters
+    of a Japanese run are another.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Sphinx passes ``html_search_options``."""
+
+    def split(self, text: str) -> list[str]:
+        words = re.findall(r"[A-Za-z0-9_]+|[^\W\dA-Za-z_]+", text)
+        pairs = (w[i : i + 2] for w in words if ord(w[0]) > 127 for i in range(len(w)))
+        return [*words, *pairs]
+
 
 class SiteError(RuntimeError):
     """Sphinx failed or warned; holds what it said."""
@@ -130,6 +160,13 @@ def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
     )
     if done.returncode or done.stdout.strip():
         raise SiteError(f"the site was not built: {done.stdout.strip()}")
+    for page in made.glob("*.html"):
+        text = re.sub(LABELLED, _in_japanese, page.read_text(encoding="utf-8"))
+        page.write_text(text, encoding="utf-8")
     (made / ".buildinfo").unlink(missing_ok=True)
     for file in made.rglob("*.map"):  # for debuggers of the theme
         file.unlink()
+
+
+def _in_japanese(label: re.Match[str]) -> str:
+    return f'{label[1]}="{LABELS[label[2]]}"'
