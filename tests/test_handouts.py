@@ -196,6 +196,7 @@ def test_figures_and_formulas_speak(made, path, edition):
     content = (made / f"{path.stem}_{edition}.pdf").read_bytes()
     streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.S)
     told = content + b"".join(map(inflated, streams))
+    assert b"/Lang(ja-JP)" in told
     page = editions.split(editions.read(path), edition, path.name, "paper")
     alts = [editions._alt(o) for c in page.cells for o in c.get("outputs", [])]
     assert any(alts)
