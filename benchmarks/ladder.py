@@ -180,15 +180,15 @@ class Race:
         return sum(len(self.rows[i % len(self.rows)]) - 1 for i in at)
 
 
-#: name -> (shown, batch, steps a round)
+#: name -> (shown, what it took away, batch, steps a round)
 RUNGS = {
-    "source": ("2 項の点（もとの作り）", 1, 4),
-    "scalar": ("第3章の点", 1, 20),
-    "one": ("torch 名前 1 つ", 1, 200),
-    "numpy": ("NumPy 手書きの逆向き", 1, 400),
-    "batch": ("torch 32 個まとめて", 32, 150),
-    "fused": ("＋まとめた関数", 32, 150),
-    "float32": ("＋float32", 32, 150),
+    "source": ("もとの作り", "（出発点）計算 1 つに点 1 つ", 1, 12),
+    "scalar": ("第3章の点", "途中の点、並べ直し、ごみ集め", 1, 40),
+    "one": ("torch・1 件", "Python のくり返し", 1, 200),
+    "numpy": ("NumPy・1 件", "微分の点。逆向きは手で書く", 1, 400),
+    "batch": ("torch・32 件", "1 件ごとの呼び出し", 32, 150),
+    "fused": ("＋まとめた関数", "小さな計算の間の呼び出し", 32, 150),
+    "float32": ("＋float32", "数の桁の半分", 32, 150),
 }
 
 
@@ -220,7 +220,7 @@ def ladder(race: Race, rounds: int) -> list[dict[str, Any]]:
     steps = steppers(race)
     rates: dict[str, list[float]] = {name: [] for name in RUNGS}
     for number in range(rounds + 1):
-        for name, (_, batch, turn) in RUNGS.items():
+        for name, (_, _, batch, turn) in RUNGS.items():
             first = number * turn
             start = time.process_time()
             for i in range(first, first + turn):
@@ -229,11 +229,11 @@ def ladder(race: Race, rounds: int) -> list[dict[str, Any]]:
             if number:  # the first round warms up
                 rates[name].append(race.tokens(first, turn, batch) / used)
     rows = []
-    for name, (shown, batch, _) in RUNGS.items():
+    for name, (shown, removed, batch, _) in RUNGS.items():
         ratios = [a / b for a, b in zip(rates[name], rates["source"], strict=True)]
         rate = statistics.median(rates[name])
-        row = {"rung": name, "name": shown, "batch": batch, "tokens_per_s": rate}
-        rows.append(row | spread(ratios))
+        row = {"rung": name, "name": shown, "removed": removed, "batch": batch}
+        rows.append(row | {"tokens_per_s": rate} | spread(ratios))
     return rows
 
 

@@ -50,7 +50,7 @@ MUTATIONS = {
     "04": [
         ("mask-definition", ".tril(T - t)", ".tril(T - t + 1)", "mask-figure"),
         ("layer", "x = x + self.attn_wo", "x = self.attn_wo", "twin-check"),
-        ("adam-definition", "1 - step / steps", "1 - step / steps / 2", "adam-run"),
+        ("tools-definition", "1 - step / steps", "1 - step / steps / 2", "adam-run"),
         ("mean-definition", "(1) / sizes)", "(1) / sizes.max())", "batch-run"),
         ("write-definition", "logits < floor", "logits <= floor", "topk-example"),
     ],

@@ -137,15 +137,12 @@ def turned(x, positions, base, *, sign=1, power=2, half=False):
     return torch.cat(parts, -1) if half else torch.stack(parts, -1).flatten(-2)
 
 
-NODES, CALLS, DIGITS = "点の数", "呼び出しの数", "数の桁"
-KEYS = ("行列", "まとめて 32 件", "float32")
-
 ROWS = [
     ("einsum", LESSON.einsum_ex, "ok"),
     ("einsum", LESSON.masked_attention, "ok"),
     ("einsum", LESSON.fused_attention, "ok"),
     ("einsum", lambda *qkv: attention(*qkv, future=None), "leak"),
-    ("einsum", LESSON.zero_masked_attention, "zero"),
+    ("einsum", lambda *qkv: attention(*qkv, future=0.0), "zero"),
     ("einsum", lambda *qkv: attention(*qkv, root=False), "scale"),
     ("einsum", lambda *qkv: attention(*qkv, shift=2), "off-by-one"),
     ("einsum", lambda *qkv: attention(*qkv, dim=-2), "axis"),
@@ -184,10 +181,4 @@ ROWS = [
     ("rope_base", lambda *a: turned(*a, sign=-1), "sign"),
     ("rope_base", lambda *a: turned(*a, power=1), "power"),
     ("rope_base", lambda *a: turned(*a, half=True), "half"),
-    ("removed", LESSON.removed_ex, "ok"),
-    ("removed", dict(zip(KEYS, (CALLS, NODES, DIGITS), strict=True)), "swapped"),
-    ("removed", dict(zip(KEYS, (DIGITS, CALLS, NODES), strict=True)), "digits"),
-    ("removed", dict(zip(KEYS, (NODES, DIGITS, CALLS), strict=True)), "value"),
-    ("removed", dict.fromkeys(KEYS, "速さ"), "words"),
-    ("removed", "点の数", "type"),
 ]

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from lmbook.chapters import load
 from lmbook.checks import Known, Mistake, Result, against, callable_, check
-from lmbook.checks import value as equals
 from lmbook.repro import fmt
 
 
@@ -338,30 +337,3 @@ def rope_base(answer: Any) -> Result:
         (_parts(5, 6, count=1, seed=1)[0], torch.arange(4, 9), 500.0),
     )
     return check("演習5", answer, against(reference, *cases, known=known, tol=1e-9))
-
-
-def removed(answer: Any) -> Result:
-    """Exercise 6: what each rewriting took away."""
-    nodes, calls, digits = "点の数", "呼び出しの数", "数の桁"
-    names = ("行列", "まとめて 32 件", "float32")
-    right = dict(zip(names, (nodes, calls, digits), strict=True))
-    known = [
-        (
-            dict(zip(names, (calls, nodes, digits), strict=True)),
-            "swapped",
-            "行列にすると点が減り、32 件にすると 1 件あたりの呼び出しが減ります。",
-        ),
-        (
-            dict(zip(names, (digits, calls, nodes), strict=True)),
-            "digits",
-            "float32 は、数 1 つを半分の桁で表します。点の数は変わりません。",
-        ),
-    ]
-
-    def probe(given: Any) -> None:
-        if isinstance(given, dict) and set(given.values()) - {nodes, calls, digits}:
-            text = f"{nodes}・{calls}・{digits} から選びます。"
-            raise Mistake("words", text)
-        equals(right, known=known, form='{"行列": "…", …} の形')(given)
-
-    return check("演習6", answer, probe)
