@@ -276,6 +276,15 @@ def test_written_names_follow_the_model_and_end():
         assert abs(share - p) < 0.03
 
 
+@pytest.mark.parametrize("cold", [0, 1e-320, 1e-12])
+def test_cold_names_are_chapter_3_s_greedy_one(cold):
+    model = scalar(3)
+    greedy = S.generate_one(model, temperature=0)
+    assert greedy
+    names = LESSON.write(LESSON.twin_of(model), model.tokenizer, 3, cold)
+    assert names == [greedy] * 3
+
+
 @few
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=9, unique=True))
 def test_keep_top_against_chapter_3(scores):
