@@ -103,6 +103,8 @@ def first_hour(path: Path, folder: Path, shots: Path | None = None) -> None:
         assert page.locator(".jp-tocItem").count() >= 10
         assert page.locator(".jp-Dialog").count() == 0
         assert page.evaluate("document.fonts.check('15px \"Lesson JP\"', 'あ')")
+        code = "getComputedStyle(document.querySelector('.cm-content')).fontFamily"
+        assert "Lesson JP" in page.evaluate(code)
         width = page.locator(".jp-RenderedMarkdown").first.bounding_box()["width"]
         assert width <= 46 * 15 + 40
         reader.run_all(300)
