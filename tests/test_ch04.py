@@ -276,13 +276,14 @@ def test_written_names_follow_the_model_and_end():
         assert abs(share - p) < 0.03
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("cold", [0, 1e-320, 1e-12])
-def test_cold_names_are_chapter_3_s_greedy_one(cold):
+def test_cold_names_are_chapter_3_s_greedy_one(cold, dtype):
     model = scalar(3)
     greedy = S.generate_one(model, temperature=0)
     assert greedy
-    names = LESSON.write(LESSON.twin_of(model), model.tokenizer, 3, cold)
-    assert names == [greedy] * 3
+    twin = LESSON.twin_of(model).to(dtype)
+    assert LESSON.write(twin, model.tokenizer, 3, cold) == [greedy] * 3
 
 
 @few
