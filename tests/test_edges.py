@@ -1,0 +1,353 @@
+"""The edges of the chapters' definitions: what other courses got silently wrong.
+
+Each test is a kind of input: unknown text, empty lists, rows with nothing to look at,
+masks and ids of another kind, positions out of reach, odd parameters of sampling. The
+right answer is a value, or an error that says what was wrong before any work is done.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from lmbook import chapters, plots
+
+EMBEDDINGS, POSITIONS, SCALAR, TENSOR = (
+    chapters.load(chapter) for chapter in ("01", "02", "03", "04")
+)
+Value, BinaryValue = SCALAR.Value, SCALAR.BinaryValue
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def scalar(docs=("ねこ", "こねこ"), std=0.5, **shape):
+    """A model of chapter 3 that is small enough to be built at once."""
+    tokenizer = SCALAR.Tokenizer(docs)
+    config = SCALAR.Config(tokenizer.vocab_size, **{"n_embd": 4, "n_head": 2, **shape})
+    return SCALAR.build_model(config, tokenizer, 1, std)
+
+
+# --- text and vocabularies ------------------------------------------------------
+
+
+@pytest.mark.parametrize("special", ["<pad>", "<bos>", "<eos>"])
+def test_a_special_mark_in_the_text_is_refused(special):
+    with pytest.raises(ValueError, match=f"{special}.*特別な印"):
+        EMBEDDINGS.build_vocab(["犬 が", f"猫 {special} が"])
+    vocabulary = EMBEDDINGS.build_vocab(["<BOS> < pad >"])  # other spellings are words
+    assert list(vocabulary.values()) == list(range(7))
+
+
+def test_unknown_words_are_named():
+    stoi = EMBEDDINGS.build_vocab(["犬 が 走る"])
+    assert EMBEDDINGS.make_batch(["犬 が"], stoi)[0].tolist() == [[1, 3, 4, 2]]
+    for text in ("犬 は", "は", "か\u3099 犬"):  # the last: が in two characters
+        unknown = "か\u3099" if "\u3099" in text else "は"
+        with pytest.raises(ValueError, match=f"'{text}' の '{unknown}' は語彙に"):
+            EMBEDDINGS.make_batch([text], stoi)
+
+
+@pytest.mark.parametrize("side", ["Left", "", None, 0, True])
+def test_unknown_sides_are_refused(side):
+    stoi = EMBEDDINGS.build_vocab(["a b"])
+    with pytest.raises(ValueError, match=f"side は.*{side!r}"):
+        EMBEDDINGS.make_batch(["a", "a b"], stoi, side)
+
+
+def test_every_character_of_a_file_can_be_encoded():
+    family = "👩\u200d👧"  # three characters, joined by one that nobody sees
+    tokenizer = SCALAR.Tokenizer([family, "が"])
+    assert len(tokenizer.encode(family)) == 3
+    assert tokenizer.decode(tokenizer.framed(family)) == family
+    for text, place, code in (("か\u3099", 0, "304B"), ("が\ud800", 1, "D800")):
+        with pytest.raises(ValueError, match=rf"{place} 文字目 .*U\+{code}"):
+            tokenizer.encode(text)
+
+
+# --- nothing to work on ---------------------------------------------------------
+
+
+def test_an_empty_name_and_one_letter_have_a_loss():
+    model = scalar()
+    for doc, count in (("", 1), ("ね", 2)):
+        ids, labels = TENSOR.tabulate([doc], model.tokenizer, 16)
+        assert (labels != -100).sum() == count
+        twin = TENSOR.twin_of(model)
+        loss = TENSOR.document_mean(twin(ids), labels).item()
+        right = SCALAR.loss_for_document(model.numbers(), doc)
+        assert loss == pytest.approx(right, abs=1e-12)
+        assert 0 < right < 5
+
+
+@pytest.mark.parametrize("size", [(0, 16), (4, 3), (4, 1)])
+def test_tasks_without_an_answer_are_refused(size):
+    generator = torch.Generator()
+    for task in POSITIONS.TASKS.values():
+        with pytest.raises(ValueError, match=rf"長さは 4 以上.*{size[0]}, {size[1]}"):
+            POSITIONS.draw_batch(task, generator, *size)
+
+
+# --- rows with nothing to look at -----------------------------------------------
+
+
+# --- masks of another kind ------------------------------------------------------
+
+
+MIXERS = ["causal_mean", "causal_mean_cumsum", "leaky_mean"]
+
+
+@pytest.mark.parametrize("name", MIXERS)
+def test_masks_that_are_no_tensor_of_real_numbers_are_refused(name):
+    mix, hidden, ones = getattr(EMBEDDINGS, name), torch.ones(1, 2, 3), [[1, 1]]
+    for mask in (ones, np.array(ones), 1, True, torch.tensor(ones).to(torch.cfloat)):
+        with pytest.raises(TypeError, match="attention_mask は 0 か 1 のテンソル"):
+            mix(hidden, mask)
+    for kind in (torch.bool, torch.uint8, torch.int16, torch.bfloat16, torch.float64):
+        mask = torch.tensor(ones).to(kind)
+        assert torch.equal(mix(hidden, mask), hidden)
+
+
+@pytest.mark.parametrize("name", MIXERS)
+def test_hidden_of_another_shape_or_kind_is_refused(name):
+    mix = getattr(EMBEDDINGS, name)
+    for size in ((2,), (4, 3), (1, 2, 4, 3)):
+        with pytest.raises(ValueError, match=r"hidden は小数の \[B, T, D\]"):
+            mix(torch.ones(size))
+    for kind in (torch.long, torch.bool, torch.cfloat):
+        with pytest.raises(ValueError, match=rf"hidden は小数.*{kind}"):
+            mix(torch.ones(1, 2, 3).to(kind))
+
+
+def test_positions_from_masks_of_another_shape_are_refused():
+    for size in ((4,), (2, 1, 4), (2, 1, 1, 4)):
+        with pytest.raises(ValueError, match=r"0 と 1 だけの \[B, T\]"):
+            POSITIONS.positions_from_mask(torch.ones(size))
+
+
+# --- ids of another kind --------------------------------------------------------
+
+
+def entries():
+    made = {
+        "1 current": EMBEDDINGS.CurrentTokenLM(12, 4),
+        "1 mean": EMBEDDINGS.CausalMeanLanguageModel(12, 4, 0),
+        "4": TENSOR.TensorGPT(SCALAR.Config(12, 4, 2)),
+    }
+    models = {method: POSITIONS.make_model(method) for method in POSITIONS.METHODS}
+    return made | {f"2 {method}": model for method, model in models.items()}
+
+
+@pytest.mark.parametrize("name", list(entries()))
+def test_ids_are_whole_numbers_inside_the_table(name):
+    model, ids = entries()[name], torch.tensor([[3, 0, 11]])
+    assert model(ids).shape == (1, 3, 12)
+    assert torch.equal(model(ids.int()), model(ids))
+    assert model(ids[:0]).shape == (0, 3, 12)
+    assert model(ids[:, :1]).shape == (1, 1, 12)
+    for bad in (12, -1, -100):
+        with pytest.raises(IndexError):
+            model(torch.tensor([[3, bad, 0]]))
+    for kind in (torch.float64, torch.bool, torch.int16, torch.uint8, torch.cfloat):
+        with pytest.raises((TypeError, RuntimeError)):
+            model(torch.ones(1, 3).to(kind))
+    with pytest.raises((TypeError, RuntimeError)):
+        model(torch.ones(1, 3, requires_grad=True))
+
+
+# --- padding rows and tied weights ----------------------------------------------
+
+
+@pytest.mark.parametrize("padding", [0, -1, 3, -6])
+def test_the_padding_row_keeps_its_first_value(padding):
+    model = EMBEDDINGS.CausalMeanLanguageModel(6, 4, padding)
+    weight, row = model.token_embedding.weight, padding % 6
+    assert model.token_embedding.padding_idx == row
+    assert torch.equal(weight[row], torch.zeros(4))
+    others = [i for i in range(6) if i != row]
+    ids = torch.tensor([[*others[:3], row], [*others[2:], row]])
+    before = weight.detach().clone()
+    EMBEDDINGS.train(model, ids, ids != row, 5, 0.01)
+    assert torch.equal(weight[row], torch.zeros(4))
+    assert (weight[others[0]] != before[others[0]]).all()
+
+
+@pytest.mark.parametrize("padding", [6, -7])
+def test_a_padding_row_outside_the_table_is_refused(padding):
+    with pytest.raises(AssertionError, match="Padding_idx must be within"):
+        EMBEDDINGS.CurrentTokenLM(6, 4, padding)
+
+
+def test_finite_differences_see_the_padding_row_but_the_gradient_does_not():
+    model = EMBEDDINGS.CurrentTokenLM(5, 3, 0)
+    ids, labels = torch.tensor([[0, 1, 0]]), torch.tensor([[0, 2, 1]])
+    weight = model.token_embedding.weight
+
+    def loss(row, change):
+        with torch.no_grad():
+            weight[row, 1] += change
+            found = EMBEDDINGS.next_token_loss(model(ids), labels).item()
+            weight[row, 1] -= change
+        return found
+
+    EMBEDDINGS.next_token_loss(model(ids), labels).backward()
+    slopes = [(loss(row, 1e-6) - loss(row, -1e-6)) / 2e-6 for row in (0, 1)]
+    assert weight.grad[1, 1].item() == pytest.approx(slopes[1], abs=1e-8)
+    assert weight.grad[0].eq(0).all()
+    assert abs(slopes[0]) > 1e-3
+
+
+def test_tied_weights_are_one_table_and_pad_moves():
+    untied, tied = (EMBEDDINGS.CurrentTokenLM(5, 4, 0) for _ in range(2))
+    tied.lm_head.weight = tied.token_embedding.weight
+    ids = torch.tensor([[1, 2, 1]])
+    mask = torch.ones(1, 3)
+    assert EMBEDDINGS.rows_with_gradient(untied, ids, mask) == [1, 2]
+    assert EMBEDDINGS.rows_with_gradient(tied, ids, mask) == [0, 1, 2, 3, 4]
+    model = TENSOR.TensorGPT(SCALAR.Config(7, 4, 2))
+    before = sum(p.numel() for p in model.parameters())
+    assert TENSOR.tie_ex(model) == before - 7 * 4
+    assert model.lm_head.weight.data_ptr() == model.wte.weight.data_ptr()
+
+
+# --- autograd -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [BinaryValue, Value])
+def test_one_point_may_be_used_in_every_way(kind):
+    for f, slope in (
+        (lambda a: a - a, 0.0),
+        (lambda a: a / a, 0.0),
+        (lambda a: a * a * a, 12.0),
+        (lambda a: 6.0 / a - a, -2.5),
+        (lambda a: sum([a, a, a]), 3.0),
+        (lambda a: np.float64(2.0) * a + np.int64(1), 2.0),
+        (lambda a: a + torch.tensor(1.0), 1.0),
+    ):
+        a = kind(2.0)
+        f(a).backward()
+        assert a.grad == slope
+    shared = Value(2.0)
+    SCALAR.dot([shared, shared], [shared, shared]).backward()
+    assert shared.grad == 8
+    assert isinstance((np.array([1.0, 2.0]) * kind(3.0))[1], kind)
+
+
+# --- sizes and positions --------------------------------------------------------
+
+
+def test_heads_of_width_one_and_sequences_of_one():
+    for way in ("plain", "alibi"):
+        attention = POSITIONS.Attention(4, 4, way)
+        x = torch.randn(2, 5, 4)
+        assert attention(x).shape == (2, 5, 4)
+        assert torch.allclose(attention(x)[:, :1], attention(x[:, :1]))
+    with pytest.raises(ValueError, match=r"RoPE の幅は偶数です.*1"):
+        POSITIONS.Attention(4, 4, "rope")
+    one = scalar(n_embd=2, n_head=2, block_size=1)
+    twin = TENSOR.twin_of(one)
+    right = SCALAR.read_all(one.numbers(), [0])
+    assert torch.allclose(twin(torch.tensor([[0]]))[0], torch.tensor(right))
+
+
+@pytest.mark.parametrize("way", ["ROPE", "none", "", None])
+def test_unknown_ways_are_refused(way):
+    with pytest.raises(ValueError, match=f"way は.*{way!r}"):
+        POSITIONS.Attention(8, 2, way)
+    with pytest.raises(ValueError, match=f"method は.*{way!r}"):
+        POSITIONS.make_model("ADD" if way == "none" else way)
+
+
+@pytest.mark.parametrize("heads", [1.0, "2", None, np.int64(2)])
+def test_head_counts_of_another_kind_are_refused(heads):
+    with pytest.raises((ValueError, TypeError)):
+        POSITIONS.alibi_slopes(heads)
+    if not isinstance(heads, np.int64):
+        with pytest.raises((ValueError, TypeError)):
+            POSITIONS.Attention(8, heads)
+
+
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_odd_widths_where_pairs_are_turned(width):
+    with pytest.raises(ValueError, match=f"回転の幅は偶数です.*{width}"):
+        POSITIONS.shift_rotation(3, width)
+    for turn in (POSITIONS.rope, POSITIONS.half_split):
+        with pytest.raises(ValueError, match=f"RoPE の幅は偶数です.*{width}"):
+            turn(torch.randn(4, width), torch.arange(4))
+
+
+@pytest.mark.parametrize("start", [2**53, -(2**53), 10**18, 10**30, math.nan, math.inf])
+def test_positions_that_floats_cannot_tell_apart_are_refused(start):
+    with pytest.raises(ValueError, match="位置は ±2"):
+        POSITIONS.sinusoid(2, 4, start)
+    if abs(start) < 2**63:
+        positions = torch.tensor([start, start + 1])
+        with pytest.raises(ValueError, match="位置は ±2"):
+            POSITIONS.rope(torch.randn(2, 4), positions)
+
+
+@pytest.mark.parametrize("start", [2**24, 2**31, 2**53 - 4])
+def test_far_positions_are_told_apart(start):
+    table = POSITIONS.sinusoid(3, 4, start)
+    assert len(table.unique(dim=0)) == 3
+    assert table[1, 0].item() == pytest.approx(math.sin(start + 1), abs=1e-9)
+    turned = POSITIONS.rope(torch.ones(3, 4), torch.arange(start, start + 3))
+    assert len(turned.unique(dim=0)) == 3
+
+
+def test_positions_and_vectors_of_another_shape_or_kind_are_refused():
+    x = torch.randn(3, 4)
+    for positions in (torch.arange(3)[:, None], torch.arange(3)[None], torch.arange(2)):
+        with pytest.raises(ValueError, match="時間は後ろから 2 番目の軸"):
+            POSITIONS.rope(x, positions)
+    for kind in (torch.long, torch.bool, torch.cfloat):
+        with pytest.raises(ValueError, match="x は小数"):
+            POSITIONS.rope(x.to(kind), torch.arange(3))
+
+
+def test_a_cut_name_is_the_same_in_both_models():
+    model = scalar(block_size=4)
+    twin = TENSOR.twin_of(model)
+    for doc in ("ねこね", "ねこねこ", "ねこねこねこね"):
+        ids, labels = TENSOR.tabulate([doc], model.tokenizer, 4)
+        loss = TENSOR.document_mean(twin(ids), labels).item()
+        right = SCALAR.loss_for_document(model.numbers(), doc)
+        assert loss == pytest.approx(right, abs=1e-12)
+
+
+# --- figures of what the models did ---------------------------------------------
+
+
+def test_attention_of_repeated_letters_is_drawn_row_by_row():
+    model = scalar(["anna"])
+    tokens, rows = SCALAR.attention_matrix_for_doc(model, "anna")
+    labels = [model.tokenizer.token_to_str(token) for token in tokens]
+    picture = plots.heatmap(rows, rows=labels, columns=labels, causal=True, alt="図。")
+    assert "横 [<BOS> a n n a] | 縦 [<BOS> a n n a]" in picture.description
+    assert picture.description.count("×") == 10
+    assert "Blues 0.00..1.00" in picture.description
+
+
+# --- sampling -------------------------------------------------------------------
+
+
+def test_top_k_as_large_as_the_vocabulary_changes_nothing():
+    model = scalar()
+    twin, tokenizer = TENSOR.twin_of(model), model.tokenizer
+    free = TENSOR.write(twin, tokenizer, 5, seed=3)
+    for k in (tokenizer.vocab_size, tokenizer.vocab_size + 1, 10**6, None):
+        assert TENSOR.write(twin, tokenizer, 5, top_k=k, seed=3) == free
+        drawn = SCALAR.generate_one(model, 1.0, top_k=k, rng=random.Random(3))
+        assert drawn == SCALAR.generate_one(model, 1.0, rng=random.Random(3))
+
+
+def test_extreme_logits_give_a_distribution():
+    for logits in ([1.0], [1e308, -1e308], [-math.inf, 1.0], [0.0] * 5, [5e-324, 0.0]):
+        for temperature, k in itertools.product((0, 1e-300, 1.0, 1e300), (1, 2, None)):
+            found = SCALAR.next_probs(logits, temperature, k)
+            assert math.fsum(found) == pytest.approx(1)
+            assert all(0 <= p <= 1 for p in found)
