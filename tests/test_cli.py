@@ -15,6 +15,7 @@ from nbformat.v4 import new_output
 from lmbook import chapters
 from lmbook.press import (
     cli,
+    commands,
     compare,
     doctor,
     experiment,
@@ -142,7 +143,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     said = capsys.readouterr().out
-    for name, command in cli.COMMANDS.items():
+    for name, command in commands.COMMANDS.items():
         assert name in said
         assert command.__doc__
 
@@ -172,9 +173,9 @@ def test_benchmarks_are_found_and_run(
     for name, code in (("good", "0"), ("bad", "3")):
         (tmp_path / f"{name}.py").write_text(body.format(code), encoding="utf-8")
     (tmp_path / "_part.py").write_text("x = 1\n", encoding="utf-8")
-    assert [p.stem for p in cli.benchmarks([], tmp_path)] == ["bad", "good"]
-    found = cli.benchmarks
-    monkeypatch.setattr(cli, "benchmarks", lambda names: found(names, tmp_path))
+    assert [p.stem for p in commands.benchmarks([], tmp_path)] == ["bad", "good"]
+    found = commands.benchmarks
+    monkeypatch.setattr(commands, "benchmarks", lambda names: found(names, tmp_path))
     assert cli.main(["bench", "good"]) == 0
     assert "good: done in" in capsys.readouterr().out
     assert cli.main(["bench"]) == 1

@@ -15,7 +15,17 @@ from helpers import cell, markdown, notebook, quick_run, save
 from nbformat.v4 import new_code_cell
 
 from lmbook import chapters
-from lmbook.press import cli, compare, desk, diff, doctor, editions, run, suite
+from lmbook.press import (
+    cli,
+    commands,
+    compare,
+    desk,
+    diff,
+    doctor,
+    editions,
+    run,
+    suite,
+)
 from lmbook.press.doctor import Fault
 
 CHAPTERS = [pytest.param(p, id=p.stem) for p in chapters.every()]
@@ -335,7 +345,7 @@ def test_readme_names_every_command_without_make() -> None:
     plain = readme.partition("## Without make")[2].partition("\n## ")[0]
     missing = {name for name in phony if not re.search(rf"\b{name}\b", plain)}
     assert missing <= {"clean"}
-    assert set(phony) - {"clean"} <= set(cli.COMMANDS)
+    assert set(phony) - {"clean"} <= set(commands.COMMANDS)
 
 
 def test_environment_yml_has_one_source_for_each_part() -> None:

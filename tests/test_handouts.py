@@ -82,7 +82,7 @@ each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 
 
 def lesson_titles(path):
-    source = "\n".join(c.source for c in editions.read(path).cells)
+    source = "\n".join(c.source for c in run.read(path).cells)
     return re.findall(r"^## (.+)$", source, re.MULTILINE)
 
 
@@ -111,7 +111,7 @@ def test_a4_with_bounded_lessons(made, texts, path, edition):
 @each_pdf
 def test_every_word_of_code_and_every_output_is_there(texts, path, edition):
     text = squeezed("".join(texts[path, edition]))
-    page = editions.split(editions.read(path), edition, path.name, "paper")
+    page = editions.split(run.read(path), edition, path.name, "paper")
     for found in page.cells:
         if found.cell_type != "code":
             continue
@@ -131,7 +131,7 @@ def test_every_word_of_code_and_every_output_is_there(texts, path, edition):
 
 @each_chapter
 def test_no_answer_in_what_a_student_gets(made, texts, path):
-    source = editions.read(path)
+    source = run.read(path)
     hidden = [a for c in source.cells for a in editions.answers(c)]
     plans = [c for c in source.cells if "teacher" in editions.tags(c)]
     assert len(hidden) >= 3
@@ -153,7 +153,7 @@ def test_no_answer_in_what_a_student_gets(made, texts, path):
 
 @each_chapter
 def test_teachers_read_minutes_points_and_plans(texts, path):
-    source = editions.read(path)
+    source = run.read(path)
     text = squeezed("".join(texts[path, "teacher"]))
     for found in source.cells:
         points = editions.number(found, "points")
@@ -180,7 +180,7 @@ def test_no_colour_and_no_markup(made, texts, path, edition):
         shades = pixels.reshape(-1, 3)
         assert (shades == shades[:, :1]).all()
         assert (shades < 128).any()  # no page is empty
-    page = editions.split(editions.read(path), edition, path.name, "paper")
+    page = editions.split(run.read(path), edition, path.name, "paper")
     text = squeezed("".join(texts[path, edition]))
     for found in page.cells:
         if found.cell_type == "code":
@@ -197,7 +197,7 @@ def test_figures_and_formulas_speak(made, path, edition):
     streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, re.S)
     told = content + b"".join(map(inflated, streams))
     assert b"/Lang(ja-JP)" in told
-    page = editions.split(editions.read(path), edition, path.name, "paper")
+    page = editions.split(run.read(path), edition, path.name, "paper")
     alts = [editions._alt(o) for c in page.cells for o in c.get("outputs", [])]
     assert any(alts)
     for alt in filter(None, alts):
@@ -215,7 +215,7 @@ def inflated(stream):
 
 @each_chapter
 def test_bytes_are_the_same_twice(made, path):
-    again, pages = handouts.pdf(editions.read(path), "student", path.name)
+    again, pages = handouts.pdf(run.read(path), "student", path.name)
     assert again == (made / f"{path.stem}_student.pdf").read_bytes()
     assert pages == len(body(made / f"{path.stem}_student.pdf"))
     assert b"/tmp" not in again
@@ -227,7 +227,7 @@ def test_bytes_are_the_same_twice(made, path):
 @each_chapter
 def test_filled_in_student_notebook_passes_every_check(made, path):
     """Filled in, its code is the chapter's own; the chapter's checks show ✓."""
-    given, source = run.read(made / f"{path.stem}_student.ipynb"), editions.read(path)
+    given, source = run.read(made / f"{path.stem}_student.ipynb"), run.read(path)
     whole = {c.id: c.source for c in source.cells if editions.solutions(c)}
     assert whole
     filled = [whole.get(c.id, c.source) for c in given.cells if c.cell_type == "code"]
@@ -256,7 +256,7 @@ def test_away_from_home_it_says_what_it_needs(tmp_path):
 
 @each_chapter
 def test_nbgrader_metadata_is_derived(made, path):
-    source, given = editions.read(path), run.read(made / "nbgrader" / path.name)
+    source, given = run.read(path), run.read(made / "nbgrader" / path.name)
     graded = {
         c.metadata.nbgrader.grade_id: c for c in given.cells if "nbgrader" in c.metadata
     }

@@ -191,7 +191,9 @@ def test_the_chapter_process_tells_its_parent(
     assert not Path(out).exists()
     bad.write_text("{", encoding="utf-8")
     assert run.main([str(bad), out, "{}"]) == 1
-    assert "is not a notebook" in capsys.readouterr().out
+    assert (
+        "is not a whole notebook: its JSON breaks at line 1" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell script")

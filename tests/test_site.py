@@ -17,7 +17,7 @@ from PIL import Image
 
 import lmbook
 from lmbook import chapters, repro
-from lmbook.press import compare, editions, handouts, site, suite
+from lmbook.press import compare, editions, handouts, run, site, suite
 
 CHAPTERS = chapters.every()
 #: Planted in every answer, so that a search for it finds any answer.
@@ -29,7 +29,7 @@ def planted(tmp_path_factory):
     """The chapters with SECRET in each answer."""
     folder = tmp_path_factory.mktemp("planted")
     for path in CHAPTERS:
-        content = editions.read(path)
+        content = run.read(path)
         for found in content.cells:
             if editions.solutions(found):
                 marks = rf"\1\n\g<indent># {SECRET}"
@@ -48,7 +48,7 @@ def printed(tmp_path_factory):
     for path in CHAPTERS:
         pdf, notebook = (folder / name for name in site.student_files(path))
         pdf.write_bytes(path.stem.encode())
-        made = handouts.student_notebook(editions.read(path), path.name)
+        made = handouts.student_notebook(run.read(path), path.name)
         notebook.write_text(compare.text_of(made), encoding="utf-8")
     return folder
 
@@ -139,7 +139,7 @@ def test_every_picture_has_words(full):
         assert all(alt.strip() for alt in page.alts), path.name
     for path in CHAPTERS:
         text = (full / f"{path.stem}.html").read_text(encoding="utf-8")
-        outputs = [o for c in editions.read(path).cells for o in c.get("outputs", [])]
+        outputs = [o for c in run.read(path).cells for o in c.get("outputs", [])]
         for alt in filter(None, map(editions._alt, outputs)):
             assert html.escape(alt) in text
 
@@ -171,7 +171,7 @@ def test_downloads_are_the_student_s_only(full, printed):
     plans = [
         squeezed(c.source.split("\n")[0].strip("*"))
         for path in CHAPTERS
-        for c in editions.read(path).cells
+        for c in run.read(path).cells
         if "teacher" in editions.tags(c)
     ]
     for path in full.glob("*.html"):
@@ -190,7 +190,7 @@ def code(text):
 
 def test_answers_are_folded_or_gone(full, bare):
     for path in CHAPTERS:
-        source = editions.read(path)
+        source = run.read(path)
         hidden = [a for c in source.cells for a in editions.answers(c)]
         assert len(hidden) >= 3
         name = f"{path.stem}.html"

@@ -11,7 +11,10 @@ included) or nested lists. ``alt`` is one Japanese sentence and is required.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import io
+import pathlib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,18 +60,43 @@ MAX_LINES = 12
 Curve = Sequence[float] | tuple[Sequence[float], Sequence[float]]
 
 
+#: Of the Regular and the Bold font file, on every machine.
+FONT_SHA256 = (
+    "68a3fc98800b2a27b371f2fb79991daf3633bd89309d4ffaa6946fd587f375b5",
+    "e53dcb0dcb2922e45d01aae1ebd2f382bb81d4229b18b6b883bd170678af1f76",
+)
+
+
+@functools.cache
+def fonts() -> tuple[pathlib.Path, ...]:
+    """The files of Noto Sans CJK JP, Regular and Bold, in their wheels.
+
+    Raises ValueError, in Japanese, for a file that is not the published one.
+    """
+    import noto_cjk_sans_jp_bold
+    import noto_cjk_sans_jp_regular
+
+    wheels = (noto_cjk_sans_jp_regular, noto_cjk_sans_jp_bold)
+    files = tuple(pathlib.Path(str(wheel.FONT_PATH)) for wheel in wheels)
+    for file, wanted in zip(files, FONT_SHA256, strict=True):
+        if hashlib.sha256(file.read_bytes()).hexdigest() != wanted:
+            raise ValueError(
+                f"フォント {file} の中身が配布されたものと違います"
+                "（SHA-256 が一致しません）。入れ直します: python -m pip install "
+                "--force-reinstall --no-deps noto-cjk-sans-jp-regular==0.0.1 "
+                "noto-cjk-sans-jp-bold==0.0.1"
+            )
+    return files
+
+
 def register_fonts() -> None:
     """Make Noto Sans CJK JP (Regular, Bold) known to matplotlib.
 
     The wheels' own files stand before any of the same family that the machine has,
     so that figures come out alike everywhere.
     """
-    import noto_cjk_sans_jp_bold
-    import noto_cjk_sans_jp_regular
-
     manager = font_manager.fontManager
-    packages = (noto_cjk_sans_jp_regular, noto_cjk_sans_jp_bold)
-    ours = {str(package.FONT_PATH) for package in packages}
+    ours = {str(file) for file in fonts()}
     new = ours - {str(entry.fname) for entry in manager.ttflist}
     for path in sorted(new):
         manager.addfont(path)

@@ -113,6 +113,8 @@ def execute(
         return client.nb, Difference(last, "halt", message)
     except DeadKernelError:
         return client.nb, Difference(last, "halt", "the kernel dies here")
+    except AssertionError as error:  # what nbclient makes of Ctrl-C
+        raise KeyboardInterrupt from error
     return client.nb, None
 
 

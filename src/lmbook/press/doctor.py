@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmbook import chapters
+from lmbook.press.faults import INSTALL
 from lmbook.press.run import environment
 
-INSTALL = "python -m pip install -c requirements.lock -e '.[press,test]'"
 FREE_GB = 1
 
 
@@ -69,14 +69,24 @@ def kernel(root: Path) -> Iterator[Fault]:
 
 
 def locked(root: Path) -> dict[str, str]:
-    """Name and version of each line of requirements.lock."""
-    text = (root / "requirements.lock").read_text(encoding="utf-8")
-    return dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+)$", text, re.MULTILINE))
+    """Name and version of each line of requirements.lock. Raises ValueError."""
+    path, found = root / "requirements.lock", {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        parts = re.fullmatch(r"([A-Za-z0-9._-]+)==(\S+)", line)
+        if not parts:
+            raise ValueError(f"{path}, line {number} is not name==version: {line!r}.")
+        found[parts[1]] = parts[2]
+    return found
 
 
 def versions(root: Path) -> Iterator[Fault]:
     """Installed versions must be the locked ones (a local part, +cpu, is free)."""
-    for name, wanted in locked(root).items():
+    try:
+        lock = locked(root)
+    except (OSError, ValueError) as error:
+        yield Fault(str(error), "git checkout -- requirements.lock")
+        return
+    for name, wanted in lock.items():
         try:
             found = importlib.metadata.version(name).partition("+")[0]
         except importlib.metadata.PackageNotFoundError:
@@ -95,11 +105,19 @@ def needed() -> set[str]:
 
 
 def fonts(root: Path) -> Iterator[Fault]:
-    """Both weights of Noto Sans CJK JP must be there as packages."""
-    for weight in ("regular", "bold"):
-        package = f"noto_cjk_sans_jp_{weight}"
-        if importlib.util.find_spec(package) is None:
-            yield Fault(f"The font package {package} is missing.", INSTALL)
+    """Both weights of Noto Sans CJK JP must be there, as they were published."""
+    packages = [f"noto_cjk_sans_jp_{weight}" for weight in ("regular", "bold")]
+    missing = [p for p in packages if importlib.util.find_spec(p) is None]
+    for package in missing:
+        yield Fault(f"The font package {package} is missing.", INSTALL)
+    if missing:
+        return
+    from lmbook import plots
+
+    try:
+        plots.fonts()
+    except ValueError as error:
+        yield Fault("A font file is not the published one.", str(error))
 
 
 def threads(root: Path) -> Iterator[Fault]:
@@ -108,9 +126,14 @@ def threads(root: Path) -> Iterator[Fault]:
         "import os, torch; from lmbook import repro; repro.setup_torch(0);"
         "print(os.environ['OMP_NUM_THREADS'], torch.get_num_threads())"
     )
+    try:
+        ours = environment()
+    except OSError as error:
+        yield Fault(f"build/ cannot be made: {error}.", "see what is said of folders")
+        return
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=environment(),
+        env=ours,
         capture_output=True,
         encoding="utf-8",
         check=False,

@@ -29,15 +29,12 @@ import ast
 import copy
 import re
 import textwrap
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal
 
 import nbformat
 
 from lmbook import chapters
-from lmbook.press import run
 
 TAGS = {
     *("exercise", "answer", "teacher", "student"),
@@ -58,21 +55,6 @@ SHORT_VALUE, SHORT_CODE = 8, 30
 
 class EditionError(ValueError):
     """A tag or a marker that no edition can be made from; names chapter and cell."""
-
-
-def read(path: Path) -> Any:
-    """The chapter at ``path``. Raises EditionError for an id that stands twice.
-
-    nbformat would give one of the two cells another id, and another one next time.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", nbformat.warnings.DuplicateCellId)
-        try:
-            return run.read(path)
-        except nbformat.warnings.DuplicateCellId as error:
-            found = re.search(r"cell id '(.*?)'", str(error))
-            where = f"{path.name}, cell {found[1] if found else '?'}"
-            raise EditionError(f"{where}: this id stands more than once") from error
 
 
 def split(

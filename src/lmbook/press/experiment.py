@@ -6,6 +6,7 @@ import ast
 import hashlib
 import itertools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -35,14 +36,8 @@ class Experiment:
 
 def parameters_of(notebook: Any) -> dict[str, Any]:
     """Name and default of each parameter: the literals of the ``parameters`` cell."""
-    found: dict[str, Any] = {}
-    for cell in notebook.cells:
-        if "parameters" not in cell.metadata.get("tags", []):
-            continue
-        for node in ast.parse(cell.source).body:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                found[node.targets[0].id] = ast.literal_eval(node.value)
-    return found
+    tagged = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
+    return _literals("\n".join(c.source for c in tagged))
 
 
 def parse(given: Iterable[str], legal: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,6 +78,8 @@ def _value(text: str, standard: Any) -> Any:
         value = float(value)
     if type(value) is not type(standard):
         raise ValueError(f"{text} is a {type(value).__name__}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{text} is {value}")
     return value
 
 
@@ -168,17 +165,45 @@ def experiment(
     values = parse(given, parameters_of(committed))
     target = folder / path.stem[:2] / slug(values)
     output = target / path.name
-    there = output.is_file() and _sources(run.read(output)) == _sources(committed)
+    if not target.resolve().is_relative_to(folder.resolve()):
+        raise ParameterError(f"{target} is a link that leaves {folder}; delete it")
+    there = output.is_file() and _is_run_of(output, committed, values)
     if not there:
         (result,) = run.run(
             [path], target, parameters=values, say=say, cell_seconds=cell_seconds
         )
         if result.error is not None:
-            raise run.CellError(result.cell or "-", result.error)
+            raise run.CellError(result.cell or "", result.error)
     executed = compare.without_injected(run.read(output))
     report = compare.compare(committed, executed, path.stem)
     changed = list(dict.fromkeys(d.cell for d in report.differences))
     return Experiment(output, results_of(executed), changed, there)
+
+
+def _is_run_of(output: Path, chapter: Any, values: dict[str, Any]) -> bool:
+    """Whether a whole run of ``chapter`` with ``values`` is at ``output``.
+
+    A disk may hold ``name=A`` and ``name=a`` for one.
+    """
+    try:
+        found = run.read(output)
+    except run.NotebookError:
+        return False
+    return _sources(found) == _sources(chapter) and injected(found) == values
+
+
+def injected(notebook: Any) -> dict[str, Any]:
+    """The parameters with which a notebook was executed."""
+    cells = [c for c in notebook.cells if compare.is_injected(c)]
+    return _literals("\n".join(c.source for c in cells))
+
+
+def _literals(source: str) -> dict[str, Any]:
+    return {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
 
 
 def _sources(notebook: Any) -> list[str]:

@@ -104,7 +104,7 @@ def grid(
             )
             made = Run(runs[index], done, failed_claims=_failed(done.output))
         except run.CellError as error:
-            made = Run(runs[index], error=f"cell {error.cell}: {error}")
+            made = Run(runs[index], error=f"{error.where}{error}")
         bar.at(index, 1.0)
         return made
 

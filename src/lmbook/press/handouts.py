@@ -28,7 +28,7 @@ import lmbook
 from lmbook import chapters
 from lmbook.press import compare, editions
 from lmbook.press.compare import PNG
-from lmbook.press.run import BUILD
+from lmbook.press.run import BUILD, read
 
 FOLDER = BUILD / "handouts"
 TEMPLATES = chapters.ROOT / "handouts"
@@ -71,7 +71,7 @@ def build(notebooks: Iterable[Path], folder: Path = FOLDER) -> list[Made]:
 
 
 def _chapter(path: Path, folder: Path) -> Made:
-    start, notebook = time.monotonic(), editions.read(path)
+    start, notebook = time.monotonic(), read(path)
     made: dict[str, bytes] = {}
     pages: dict[str, int] = {}
     for edition in EDITIONS:
@@ -221,16 +221,6 @@ def _grey(png: str, where: str) -> str:
 
 
 @functools.cache
-def _fonts() -> tuple[Path, ...]:
-    """The gothic of every handout, regular and bold, from its wheels."""
-    import noto_cjk_sans_jp_bold
-    import noto_cjk_sans_jp_regular
-
-    wheels = (noto_cjk_sans_jp_regular, noto_cjk_sans_jp_bold)
-    return tuple(Path(str(wheel.FONT_PATH)) for wheel in wheels)
-
-
-@functools.cache
 def glyphs() -> frozenset[int]:
     """Every character that the gothic and the mono font can draw.
 
@@ -239,8 +229,10 @@ def glyphs() -> frozenset[int]:
     import matplotlib
     from fontTools.ttLib import TTFont
 
+    from lmbook import plots
+
     mono = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSansMono.ttf"
-    fonts = (TTFont(path, lazy=True) for path in (*_fonts(), mono))
+    fonts = (TTFont(path, lazy=True) for path in (*plots.fonts(), mono))
     return frozenset().union(*(font.getBestCmap() for font in fonts))
 
 
@@ -283,7 +275,9 @@ def _pandoc(page: Any, variables: dict[str, str], folder: Path) -> str:
 def _typst(source: Path) -> tuple[bytes, int]:
     import typst
 
-    folders = sorted({font.parent for font in _fonts()})
+    from lmbook import plots
+
+    folders = sorted({font.parent for font in plots.fonts()})
     fonts = typst.Fonts(include_system_fonts=False, font_paths=folders)
     try:
         compiler = typst.Compiler(source, font_paths=fonts)

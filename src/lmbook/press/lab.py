@@ -89,13 +89,12 @@ def prepare(folder: Path, build: Path, *, full: bool) -> list[str]:
 
 
 def _fonts(custom: Path) -> None:
-    import noto_cjk_sans_jp_bold
-    import noto_cjk_sans_jp_regular
+    from lmbook import plots
 
-    for package in (noto_cjk_sans_jp_regular, noto_cjk_sans_jp_bold):
-        font = custom / f"{package.__name__.rpartition('_')[2]}.otf"
-        if not font.is_file():
-            shutil.copy(package.FONT_PATH, font)
+    for file in plots.fonts():
+        font = custom / f"{file.stem.partition('-')[2].lower()}.otf"
+        if not font.is_file() or font.stat().st_size != file.stat().st_size:
+            shutil.copy(file, font)
 
 
 def _workspace(name: str, folder: Path, workspaces: Path) -> None:

@@ -166,7 +166,8 @@ def _figure(picture: plots.Picture) -> str:
 
 
 def _image(data: str, alt: str) -> str:
-    return f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{data}">'
+    alt, data = html.escape(alt), html.escape(data)
+    return f'<img alt="{alt}" src="data:image/png;base64,{data}">'
 
 
 def _departures(rows: Sequence[Run]) -> Iterator[str]:

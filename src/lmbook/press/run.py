@@ -13,9 +13,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +30,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 from traitlets import default
 
 from lmbook import chapters
-from lmbook.press import guard
+from lmbook.press import faults, guard
 
 BUILD = chapters.ROOT / "build"
 EXECUTED = BUILD / "executed"
@@ -61,34 +62,40 @@ DROPPED = (
 )
 
 
+def folders(build: Path = BUILD) -> dict[str, str]:
+    """Where others' programs keep what is theirs: in no home, and not in /tmp."""
+    places = {
+        "MPLCONFIGDIR": build / "mpl",
+        "IPYTHONDIR": build / "ipython",
+        "JUPYTER_DATA_DIR": build / "jupyter",
+        "JUPYTER_CONFIG_DIR": build / "jupyter" / "config",
+        "TORCHINDUCTOR_CACHE_DIR": build / "torch",
+    }
+    return {name: str(place) for name, place in places.items()}
+
+
 def environment(build: Path = BUILD, *, probe: bool = False) -> dict[str, str]:
     """The environment of every kernel and every test; installs the network guard.
 
     ``probe`` gives the same with another CPU's arithmetic. Writes ``build`` folders
     for matplotlib, IPython and Jupyter, so that nobody's own settings are read.
     """
-    ipython = build / "ipython"
-    startup = ipython / "profile_default" / "startup" / "00-no-network.py"
+    own = folders(build)
+    profile = Path(own["IPYTHONDIR"]) / "profile_default"
+    startup = profile / "startup" / "00-no-network.py"
     if not startup.is_file() or startup.read_text("utf-8") != guard.STARTUP:
         startup.parent.mkdir(parents=True, exist_ok=True)
         write_text(startup, guard.STARTUP)
-    folders = {
-        "MPLCONFIGDIR": build / "mpl",
-        "IPYTHONDIR": ipython,
-        "JUPYTER_DATA_DIR": build / "jupyter",
-        "JUPYTER_CONFIG_DIR": build / "jupyter" / "config",
-        "TORCHINDUCTOR_CACHE_DIR": build / "torch",  # else in the machine's /tmp
-    }
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
+    for folder in own.values():
+        Path(folder).mkdir(parents=True, exist_ok=True)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(DROPPED)}
-    own = {k: str(v) for k, v in folders.items()}
     return kept | FIXED | own | (PROBE if probe else {})
 
 
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` so that ``path`` holds the old or the new text, never a part."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    mark = f"{os.getpid()}-{threading.get_ident()}"
+    part = path.with_name(f".{path.name}.{mark}.part")
     try:
         part.write_text(text, encoding="utf-8", newline="\n")
         part.replace(path)
@@ -102,6 +109,10 @@ class CellError(RuntimeError):
     def __init__(self, cell: str, message: str) -> None:
         super().__init__(message)
         self.cell = cell
+
+    @property
+    def where(self) -> str:
+        return f"cell {self.cell}: " if self.cell else ""
 
 
 class Kernel(AsyncKernelManager):
@@ -186,15 +197,61 @@ def _explain(error: Exception, cell_seconds: int) -> str:
     if type(error).__name__ == "DeadKernelError":
         return "the kernel died"
     name = getattr(error, "ename", type(error).__name__)
-    return f"{name}: {getattr(error, 'evalue', error)}"
+    return faults.plain(f"{name}: {getattr(error, 'evalue', error)}")
+
+
+class NotebookError(ValueError):
+    """A file is no whole notebook: which, what is wrong, what to do."""
 
 
 def read(path: Path) -> Any:
-    """The notebook at ``path``. Raises ValueError, naming it, if it is none."""
+    """The notebook at ``path`` (a BOM and CRLF are harmless). Raises NotebookError."""
     try:
-        return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-    except (nbformat.reader.NotJSONError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a notebook: {error}") from error
+        text = path.read_text(encoding="utf-8-sig")
+        fault = next(_unwhole(text), None)
+    except UnicodeDecodeError as error:
+        fault = f"it is not UTF-8 (byte {error.start})"
+    if fault:
+        raise NotebookError(f"{path} is not a whole notebook: {fault}\n{_remedy(path)}")
+    return nbformat.reads(text, as_version=4)
+
+
+def _unwhole(text: str) -> Iterator[str]:
+    """What is wrong with a notebook's ``text``, the cause before what follows."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("<<<<<<<", "=======", ">>>>>>>")):
+            mark = f"a merge conflict's mark ({line[:20]}); take one side whole"
+            yield f"line {number} is {mark}"
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        yield f"its JSON breaks at line {error.lineno} ({error.msg})"
+        return
+    found = content if isinstance(content, dict) else {}
+    version = found.get("nbformat"), found.get("nbformat_minor")
+    if version[0] != 4 or version[1] not in range(5, 100):
+        yield f"its format is {version[0]}.{version[1]}; 4.5 is needed"
+        return
+    cells = found.get("cells")
+    if not isinstance(cells, list) or not all(isinstance(c, dict) for c in cells):
+        yield "it holds no list of cells"
+        return
+    ids = [cell.get("id") for cell in cells]
+    for name in ids:
+        if ids.count(name) > 1:
+            yield f"cell {name}: this id stands more than once"
+    try:
+        nbformat.validate(content)
+    except nbformat.ValidationError as error:
+        yield str(error).splitlines()[0]
+
+
+def _remedy(path: Path) -> str:
+    if path.is_relative_to(BUILD):
+        return "delete it: it is made anew"
+    if path.is_relative_to(chapters.NOTEBOOKS):
+        return f"bring the committed one back: git checkout -- {path}"
+    return f"take a fresh copy, the old one is kept: lmbook reset {path.name[:2]}"
 
 
 def execute_file(source: Path, output: Path, **how: Any) -> None:
@@ -261,8 +318,10 @@ def _one(
             command,
             cwd=foreign,
             env=environment() | {"JUPYTER_RUNTIME_DIR": foreign},
+            stdin=_LEASH[0],
             stdout=subprocess.PIPE,
             encoding="utf-8",
+            start_new_session=True,  # Ctrl-C reaches this process alone
         )
         assert process.stdout is not None
         for line in process.stdout:
@@ -279,8 +338,25 @@ def _one(
     result = Result(notebook.stem, output, time.monotonic() - start, **ended)
     if result.error is not None:
         output.unlink(missing_ok=True)
-    say(str(result))
+    if len(_LEASH) == 2:
+        say(str(result))
     return result
+
+
+#: A pipe: every chapter's process waits for the end of what it reads from the first
+#: part, and so it ends however this process ends, which alone holds the other.
+_LEASH = list(os.pipe())
+
+
+def let_go() -> None:
+    """End every chapter's process, those running and those to come."""
+    if len(_LEASH) == 2:
+        os.close(_LEASH.pop())
+
+
+def _end_with_parent() -> None:
+    os.read(0, 1)
+    os._exit(130)  # the kernel notices within a second
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -304,8 +380,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CellError as error:
         tell({"cell": error.cell, "error": str(error)})
         return 1
-    except KeyboardInterrupt:  # told by the parent, which has it, too
-        return 130
+    except NotebookError as error:
+        tell({"error": str(error)})
+        return 1
+    except OSError as error:
+        tell({"error": faults.sentence(error)})
+        return 1
     except Exception as error:
         tell({"error": f"{type(error).__name__}: {error}"})
         return 1
@@ -314,4 +394,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.exit(main())

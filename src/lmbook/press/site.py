@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lmbook import chapters
 from lmbook.press import compare, editions, handouts
-from lmbook.press.run import BUILD, environment
+from lmbook.press.run import BUILD, environment, read
 
 FOLDER = BUILD / "site"
 SOURCE = chapters.ROOT / "site"
@@ -104,7 +104,7 @@ def write_source(
         shutil.copy(str(file), static / target)
     edition: editions.Edition = "self" if answers else "student"
     for path in notebooks:
-        page = editions.split(editions.read(path), edition, path.name, "web")
+        page = editions.split(read(path), edition, path.name, "web")
         page = editions.prepared(page, "web")
         (source / path.name).write_text(compare.text_of(page), encoding="utf-8")
         for name in student_files(path):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmbook import chapters
-from lmbook.press import run
+from lmbook.press import faults, run
 from lmbook.press.compare import PNG, Report, compare, count_faults
 from lmbook.press.report import write_html
 
@@ -113,7 +113,7 @@ def comparison(
     for report in reports:
         print(f"regression: {report}")
         for difference in report.differences:
-            print(f"  {difference}")
+            print(f"  {faults.plain(str(difference))}")
     html.unlink(missing_ok=True)
     if all(not r.differences for r in reports):
         return bool(reports)
