@@ -95,6 +95,27 @@ def test_tasks_without_an_answer_are_refused(size):
 # --- rows with nothing to look at -----------------------------------------------
 
 
+def test_rows_without_a_target_are_refused():
+    logits, labels = torch.zeros(2, 3, 5), torch.full((2, 3), -100)
+    with pytest.raises(ValueError, match="当てるべきトークンがありません"):
+        EMBEDDINGS.next_token_loss(logits, labels)
+    labels[0] = 1
+    assert EMBEDDINGS.next_token_loss(logits, labels).item() == pytest.approx(
+        math.log(5)
+    )
+    for mean in (TENSOR.document_mean, TENSOR.token_mean):
+        with pytest.raises(ValueError, match="当てるトークンが 1 つもない行"):
+            mean(logits, labels)
+
+
+def test_labels_of_another_shape_are_refused():
+    for logits, labels in (((2, 4, 5), (3, 3)), ((2, 3, 5), (3, 2)), ((1, 5, 5), (5,))):
+        with pytest.raises(ValueError, match=r"\[B, T\] がちがいます"):
+            EMBEDDINGS.next_token_loss(torch.zeros(logits), torch.ones(labels).long())
+        with pytest.raises((ValueError, RuntimeError, IndexError)):
+            TENSOR.document_mean(torch.zeros(logits), torch.ones(labels).long())
+
+
 # --- masks of another kind ------------------------------------------------------
 
 
@@ -157,6 +178,12 @@ def test_ids_are_whole_numbers_inside_the_table(name):
             model(torch.ones(1, 3).to(kind))
     with pytest.raises((TypeError, RuntimeError)):
         model(torch.ones(1, 3, requires_grad=True))
+
+
+@pytest.mark.parametrize("name", ["4", "2 add", "2 learned"])
+def test_the_message_names_id_table_and_place(name):
+    with pytest.raises(IndexError, match=r"番号 -100 は 0 から 11 .*\[0, 1\]"):
+        entries()[name](torch.tensor([[3, -100, 0]]))
 
 
 # --- padding rows and tied weights ----------------------------------------------
@@ -309,6 +336,13 @@ def test_positions_and_vectors_of_another_shape_or_kind_are_refused():
             POSITIONS.rope(x.to(kind), torch.arange(3))
 
 
+def test_places_outside_the_block_are_refused():
+    twin = TENSOR.TensorGPT(SCALAR.Config(3, 4, 2, block_size=4))
+    for length, start in ((5, 0), (1, 4), (1, -1), (2, 3)):
+        with pytest.raises(ValueError, match="4 個まで"):
+            twin(torch.zeros(1, length).long(), start=start)
+
+
 def test_a_cut_name_is_the_same_in_both_models():
     model = scalar(block_size=4)
     twin = TENSOR.twin_of(model)
@@ -333,6 +367,27 @@ def test_attention_of_repeated_letters_is_drawn_row_by_row():
 
 
 # --- sampling -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, True, "2"])
+def test_top_k_out_of_range_is_refused(k):
+    with pytest.raises(ValueError, match=f"top_k は 1 以上の整数です.*{k!r}"):
+        SCALAR.keep_top([1.0, 2.0], k)
+    with pytest.raises(ValueError, match=f"top_k は 1 以上の整数です.*{k!r}"):
+        TENSOR.keep_top(torch.tensor([[1.0, 2.0]]), k)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("cold", [0, 0.0, 5e-324, 1e-320, 1e-12, np.float64(0)])
+def test_cold_is_greedy_in_both_models(dtype, cold):
+    torch.set_default_dtype(dtype)
+    model = scalar(["anna", "ava", "emma"], n_embd=8)
+    greedy = SCALAR.generate_one(model, top_k=1)
+    assert greedy
+    assert SCALAR.generate_one(model, cold) == greedy
+    twin = TENSOR.twin_of(model)
+    assert TENSOR.write(twin, model.tokenizer, 3, cold) == [greedy] * 3
+    assert TENSOR.write(twin, model.tokenizer, 3, 1.0, top_k=1) == [greedy] * 3
 
 
 def test_top_k_as_large_as_the_vocabulary_changes_nothing():

@@ -3,8 +3,9 @@
 import math
 
 import pytest
+from helpers import entropy_floors
 
-from lmbook import data, ngrams
+from lmbook import ngrams
 
 # BOS = 0 at both ends: "ab", "ab", "ac"
 TRAIN = [[0, 1, 2, 0], [0, 1, 2, 0], [0, 1, 3, 0]]
@@ -31,7 +32,7 @@ def test_the_best_alpha_counts():
 
 
 def test_without_smoothing_it_is_the_entropy_of_the_counts():
-    floors = data.entropy_floors([["ab"], ["ab"], ["a", "b", "a"]], 0, 0)
+    floors = entropy_floors([["ab"], ["ab"], ["a", "b", "a"]], 0, 0)
     ids = {0: 0, "a": 1, "b": 2, "ab": 3}
     sentences = [[0, "ab", 0], [0, "ab", 0], [0, "a", "b", "a", 0]]
     tokens = [[ids[t] for t in s] for s in sentences]
@@ -51,6 +52,9 @@ def test_an_unseen_context_gives_all_the_same_chance():
         ((TRAIN, TRAIN, 1, 0), "size"),
         ((TRAIN, TRAIN, 1, 4, [0.0]), "alphas"),
         ((TRAIN, TRAIN, 1, 4, []), "alphas"),
+        ((TRAIN, TRAIN, 1, 4, [math.nan]), "alphas"),
+        ((TRAIN, TRAIN, 1, 3), "番号は 0 から 2 です.*3"),
+        (([[0, 1, 0]], [[0, -1, 0]], 1, 3), "番号は 0 から 2 です.*-1"),
         ((TRAIN, [[0], []], 1, 4), "test"),
     ],
 )

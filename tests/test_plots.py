@@ -1157,6 +1157,6 @@ def test_vectors_without_a_direction_are_refused(vectors, text):
 def test_smooth_takes_means_of_equal_parts_at_their_middles():
     assert plots.smooth([1, 3, 5, 7, 100], 2) == ([1, 3], [2, 6])
     assert plots.smooth([1.0, 2.0], 1) == ([0.5, 1.5], [1, 2])
-    for width in (0, 3):
-        with pytest.raises(ValueError, match=rf"1 から 2 .*{width}"):
+    for width in (0, 3, 1.5, True, "1", None):
+        with pytest.raises(ValueError, match=rf"1 から 2 .*{width!r}"):
             plots.smooth([1.0, 2.0], width)

@@ -26,9 +26,11 @@ def loss(
     probability (count + alpha) / (count of the context + alpha * size). The best of
     ``alphas`` is taken, on ``test`` itself: a rival that is slightly favoured.
     Raises ValueError for ``order`` < 0, ``size`` < 1, an alpha that is not positive
-    and a ``test`` with nothing to predict.
+    and finite, a token outside 0 .. ``size`` - 1 and a ``test`` with nothing to
+    predict.
     """
-    if order < 0 or size < 1 or not alphas or min(alphas) <= 0:
+    usable = bool(alphas) and all(0 < alpha < math.inf for alpha in alphas)
+    if order < 0 or size < 1 or not usable:
         raise ValueError(
             "order は 0 以上、size は 1 以上、alphas は正の数です"
             f"（受け取った値: {order}、{size}、{alphas}）。"
@@ -40,6 +42,11 @@ def loss(
     asked = [pair for tokens in test for pair in _pairs(tokens, order)]
     if not asked:
         raise ValueError("test には、予測するトークンが 1 つ以上必要です。")
+    for token in {following for _, following in [*pairs, *asked]}:
+        if token not in range(size):
+            raise ValueError(
+                f"番号は 0 から {size - 1} です（受け取った値: {token}）。"
+            )
     found = []
     for alpha in alphas:
         total = 0.0

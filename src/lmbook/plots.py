@@ -539,9 +539,9 @@ def smooth(values: Sequence[float], width: int) -> tuple[list[float], list[float
     What is left over at the end is dropped. Raises ValueError for a ``width`` that
     is not from 1 to the number of values.
     """
-    if not 1 <= width <= len(values):
+    if type(width) is not int or not 1 <= width <= len(values):
         raise ValueError(
-            f"width は 1 から {len(values)} までの整数です（受け取った値: {width}）。"
+            f"width は 1 から {len(values)} までの整数です（受け取った値: {width!r}）。"
         )
     starts = range(0, len(values) - width + 1, width)
     means = [mean_and_deviation(values[i : i + width])[0] for i in starts]
