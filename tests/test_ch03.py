@@ -363,9 +363,13 @@ def test_parameters_by_formula_and_count():
 
 def test_g40_nodes_grow_in_a_straight_line():
     model = model_of(n_layer=2, n_head=2, n_embd=8)
-    nodes, edges = LESSON.work_per_token(model, 6)
+    keys, values = LESSON.empty_cache(model.config)
+    nodes = []
+    for t in range(6):
+        with LESSON.Tape() as tape:
+            LESSON.gpt(model, 0, t, keys, values)
+        nodes.append(len(tape))
     assert {b - a for a, b in itertools.pairwise(nodes)} == {5 * 2 * 2}
-    assert edges == sorted(edges)
 
 
 def test_c21_head_count_must_divide():
@@ -454,8 +458,9 @@ def test_c28_attention_pictures_share_one_scale():
 def test_c26_one_label_for_each_row_and_the_future_not_allowed(doc):
     model = model_of()
     show = LESSON.attention_chart(model, 0, [doc])
-    picture = show()
-    tokens, rows = LESSON.attention_matrix_for_doc(model, doc)
+    assert len(show().axes) == 5  # four heads and their common bar
+    picture = show(head=3)
+    tokens, rows = LESSON.attention_matrix_for_doc(model, doc, 0, 3)
     ax = picture.axes[0]
     labels = [t.get_text() for t in ax.get_yticklabels()]
     assert labels == [model.tokenizer.token_to_str(t) for t in tokens]
@@ -465,22 +470,15 @@ def test_c26_one_label_for_each_row_and_the_future_not_allowed(doc):
     )
 
 
-def test_batch_gradient_is_the_mean_of_gradients():
-    model = model_of()
-    docs = NAMES[:3]
-    LESSON.batch_loss(model, docs).backward()
-    together = [p.grad for p in model.params]
-    for p in model.params:
-        p.grad = 0.0
-    each = [LESSON.gradients(model, doc) for doc in docs]
-    for got, parts in zip(together, zip(*each, strict=True), strict=True):
-        assert abs(got - math.fsum(parts) / 3) < 1e-15
-
-
 def test_the_gradient_check_can_fail():
+    def steep(v):
+        if not isinstance(v, Value):
+            return LESSON.relu(v)
+        return Value(LESSON.relu(v.data), (v,), (1.0,))
+
     model = model_of()
     broken = LESSON.Model(
-        LESSON.replace(model.config, activation=LESSON.broken_relu),
+        LESSON.replace(model.config, activation=steep),
         model.tokenizer,
         model.state_dict,
     )
@@ -581,18 +579,6 @@ def test_samples_come_again_with_their_seed():
     ]
     assert runs[0] == runs[1] != runs[2]
     assert all(set(name) <= set(model.tokenizer.uchars) for name in runs[0])
-
-
-def test_count_baselines_against_torch_free_definitions():
-    docs, held = ["ab", "ab", "ac"], ["ab"]
-    tokenizer = LESSON.Tokenizer(docs)
-    bigram = LESSON.count_next(docs, 1, tokenizer)
-    # BOS->a 3/3; a->b 2/3; b->BOS 2/2, each with alpha 1 over 4 symbols.
-    wanted = -math.fsum(map(math.log, (4 / 7, 3 / 7, 3 / 6))) / 3
-    assert LESSON.count_loss(bigram, held, 1, 1.0, tokenizer) == pytest.approx(wanted)
-    unigram = LESSON.count_next(docs, 0, tokenizer)
-    wanted = -math.fsum(map(math.log, (4 / 13, 3 / 13, 4 / 13))) / 3
-    assert LESSON.count_loss(unigram, held, 0, 1.0, tokenizer) == pytest.approx(wanted)
 
 
 # --- the same bits everywhere -----------------------------------------------------
@@ -704,7 +690,7 @@ def test_c41_every_cell_can_be_run_twice():
 
     found = outputs(quick_run(PATH, double, seconds=300))
     twice = [name for name in found if f"{name}-again" in found]
-    assert len(twice) > 100
+    assert len(twice) > 80
     differ = [name for name in twice if found[name] != found[f"{name}-again"]]
     assert differ == [], differ
 

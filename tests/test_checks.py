@@ -57,12 +57,17 @@ def test_results_cannot_be_changed():
 
 
 def test_progress(capsys):
-    progress(Result("演習1", "ok", "a"), Result("演習2", "leak", "b"))
+    names = {"r2": Result("演習2", "leak", "b"), "first": Result("演習1", "ok", "a")}
+    # An older result that IPython keeps, and what is no result at all.
+    names |= {
+        "_5": Result("演習2", "ok", "a"),
+        "x": 3,
+        "r9": Result("演習9", "ok", "a"),
+    }
+    progress(names, 3)
     assert capsys.readouterr().out == (
-        "✓ 演習1: できた\n・ 演習2: まだ\n2 問のうち 1 問\n"
+        "✓ 演習1: できた\n・ 演習2: まだ\n・ 演習3: まだ\n3 問のうち 1 問\n"
     )
-    progress()
-    assert capsys.readouterr().out == "0 問のうち 0 問\n"
 
 
 def test_probes_run_in_order_and_the_first_mistake_counts():

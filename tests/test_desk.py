@@ -261,7 +261,7 @@ def test_what_hangs_on_an_exercise() -> None:
     made = notebook(
         ("answer", "def f_ex(x):\n    # BEGIN SOLUTION\n    y = x\n    # END SOLUTION"),
         ("check", "r = check(f_ex)"),
-        ("progress", "progress(r)"),
+        ("progress", "progress(globals(), 1)"),
         ("solved", "f = chapters.solved('01', 'f_ex', f_ex)"),
         ("free", "f(1)"),
         ("y", "y = 1; y"),

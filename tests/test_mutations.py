@@ -42,10 +42,10 @@ MUTATIONS = {
     ],
     "03": [
         ("scalar-ops", "(0.0 if off else 1.0,)", "(1.0,)", "op-check"),
-        ("linear-definition", "q + p", "p + q", "gradient-check"),
-        ("gpt-definition", "x = add(x, mixed)", "x = mixed", "causal-check"),
-        ("cross-entropy-definition", "local[target] -= 1.0", "pass", "unlikely"),
-        ("adam-definition", "p.grad = 0.0", "pass", "train-step-run"),
+        ("small-parts-definition", "q + p", "p + q", "gradient-check"),
+        ("gpt-definition", "x = add(x, mixed)", "x = mixed", "gpt-run"),
+        ("loss-definition", "local[target] -= 1.0", "pass", "gradient-check"),
+        ("adam-definition", "p.grad = 0.0", "pass", "adam-run"),
     ],
     "04": [
         ("mask-definition", ".tril(T - t)", ".tril(T - t + 1)", "mask-figure"),

@@ -27,6 +27,10 @@ def sig(x):
     return 1 / (1 + math.exp(-x))
 
 
+def composed_tanh(x):
+    return ((x * 2.0).exp() - 1.0) / ((x * 2.0).exp() + 1.0)
+
+
 def composed_sigmoid(x):
     """Right: from operations that exist, without an overflow."""
     if x.data >= 0:
@@ -139,26 +143,41 @@ def loss(model, name):
     return LESSON.loss_for_document(model.numbers(), name)
 
 
+TANH = {
+    "input": node(math.tanh, lambda x: 1 - x * x),
+    "unsquared": node(math.tanh, lambda x: 1 - math.tanh(x)),
+    "forward": node(math.sin, math.cos),
+    "slope": node(math.tanh, lambda x: 2.0),
+    "detached": constant,
+    "in-place": writes_input,
+    "type": lambda x: math.tanh(x.data),
+    "no-return": lambda x: None,
+}.items()
+SIGMOID = {
+    "overflow": node(sig, lambda x: sig(x) * (1 - sig(x))),
+    "inner": node(sig, lambda x: x * (1 - x)),
+    "half": node(sig, sig),
+    "limit": half_steady,
+}.items()
+TOP_P = {
+    "not-normal": cut_not_normal,
+    "short": one_short,
+    "threshold": above,
+    "order": reordered,
+}.items()
+MIN_P = {
+    "sum": lambda q, r: [a if a >= r * max(q) else 0.0 for a in q],
+    "absolute": above,
+    "strict": lambda q, r: normal([a if a > r * max(q) else 0.0 for a in q]),
+}.items()
 LARGE, SMALL, ZERO = "歩幅が大きい", "歩幅が小さい", "はじめが全部 0"
 
 ROWS = [
-    ("tanh", LESSON.tanh_ex, "ok"),
-    ("tanh", lambda x: ((x * 2.0).exp() - 1.0) / ((x * 2.0).exp() + 1.0), "ok"),
-    ("tanh", node(math.tanh, lambda x: 1 - x * x), "input"),
-    ("tanh", node(math.tanh, lambda x: 1 - math.tanh(x)), "unsquared"),
-    ("tanh", node(math.sin, math.cos), "forward"),
-    ("tanh", node(math.tanh, lambda x: 2.0), "slope"),
-    ("tanh", constant, "detached"),
-    ("tanh", writes_input, "in-place"),
-    ("tanh", lambda x: math.tanh(x.data), "type"),
-    ("tanh", lambda x: None, "no-return"),
-    ("tanh", unfinished, "unfinished"),
-    ("sigmoid", LESSON.sigmoid_ex, "ok"),
-    ("sigmoid", composed_sigmoid, "ok"),
-    ("sigmoid", node(sig, lambda x: sig(x) * (1 - sig(x))), "overflow"),
-    ("sigmoid", node(sig, lambda x: x * (1 - x)), "input"),
-    ("sigmoid", node(sig, sig), "half"),
-    ("sigmoid", half_steady, "limit"),
+    ("tanh_sigmoid", (LESSON.tanh_ex, LESSON.sigmoid_ex), "ok"),
+    ("tanh_sigmoid", (composed_tanh, composed_sigmoid), "ok"),
+    *(("tanh_sigmoid", (wrong, LESSON.sigmoid_ex), hint) for hint, wrong in TANH),
+    *(("tanh_sigmoid", (LESSON.tanh_ex, wrong), hint) for hint, wrong in SIGMOID),
+    ("tanh_sigmoid", (LESSON.tanh_ex, unfinished), "unfinished"),
     ("silu", LESSON.silu_ex, "ok"),
     ("silu", lambda x: x * composed_sigmoid(x), "ok"),
     ("silu", node(lambda x: x * sig(x), sig), "first-term"),
@@ -179,19 +198,9 @@ ROWS = [
     ("temperature", 3, "confused"),
     ("temperature", 4, "value"),
     ("temperature", "2 倍", "type"),
-    ("top_p", LESSON.top_p_ex, "ok"),
-    ("top_p", cut_not_normal, "not-normal"),
-    ("top_p", one_short, "short"),
-    ("top_p", above, "threshold"),
-    ("top_p", reordered, "order"),
-    ("min_p", LESSON.min_p_ex, "ok"),
-    ("min_p", lambda q, r: [a if a >= r * max(q) else 0.0 for a in q], "not-normal"),
-    ("min_p", above, "absolute"),
-    (
-        "min_p",
-        lambda q, r: normal([a if a > r * max(q) else 0.0 for a in q]),
-        "strict",
-    ),
+    ("top_p_min_p", (LESSON.top_p_ex, LESSON.min_p_ex), "ok"),
+    *(("top_p_min_p", (wrong, LESSON.min_p_ex), hint) for hint, wrong in TOP_P),
+    *(("top_p_min_p", (LESSON.top_p_ex, wrong), hint) for hint, wrong in MIN_P),
     ("masked_attention", LESSON.masked_attention_ex, "ok"),
     ("masked_attention", by_cache, "ok"),
     ("masked_attention", lambda *qkv: attention(*qkv, future=None), "leak"),

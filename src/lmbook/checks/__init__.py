@@ -16,7 +16,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,13 +128,19 @@ def _time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def progress(*results: Result) -> None:
-    """Print which exercises are solved."""
-    for result in results:
-        state = "できた" if result.ok else "まだ"
-        print(f"{OK if result.ok else '・'} {result.exercise}: {state}")
-    solved = len([r for r in results if r.ok])
-    print(f"{len(results)} 問のうち {solved} 問")
+def progress(names: Mapping[str, Any], count: int) -> None:
+    """Print which of the exercises 1 to ``count`` are solved.
+
+    ``names`` is the notebook's ``globals()``. An exercise whose check has not run
+    counts as not solved; what IPython keeps under ``_`` does not count.
+    """
+    kept = [v for k, v in names.items() if not k.startswith("_")]
+    solved = {v.exercise for v in kept if isinstance(v, Result) and v.ok}
+    exercises = [f"演習{n}" for n in range(1, count + 1)]
+    for exercise in exercises:
+        mark, state = (OK, "できた") if exercise in solved else ("・", "まだ")
+        print(f"{mark} {exercise}: {state}")
+    print(f"{count} 問のうち {len(solved.intersection(exercises))} 問")
 
 
 # --- generic probes -----------------------------------------------------------

@@ -101,57 +101,71 @@ def _slope(
     raise Mistake("slope", "局所微分がちがいます。" + told)
 
 
-def tanh(answer: Any) -> Result:
-    """Exercise 1: tanh as one node."""
+def _each(**probes: Probe) -> Probe:
+    """The answer is one function for each probe, in order; a mistake names it."""
 
-    def wrong(x: float) -> float:
-        return 1 - x * x
+    def probe(answers: Any) -> None:
+        if not isinstance(answers, tuple) or len(answers) != len(probes):
+            raise Mistake("type", f"{'、'.join(probes)} の組を渡します。")
+        for (name, one), answer in zip(probes.items(), answers, strict=True):
+            try:
+                one(answer)
+            except Mistake as mistake:
+                raise Mistake(mistake.hint, f"{name}: {mistake.message}") from None
 
-    message = "局所微分 1 − y² の y は、x ではなく tanh x です。"
-    known = [
-        ("input", message, wrong),
-        ("unsquared", "y を 2 乗していません。", lambda x: 1 - math.tanh(x)),
-    ]
-    return check(
-        "演習1", answer, _node(math.tanh, lambda x: 1 - math.tanh(x) ** 2, known)
-    )
+    return probe
 
 
 def _sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-def sigmoid(answer: Any) -> Result:
-    """Exercise 2: the logistic function as a node that does not overflow."""
+def _steady(given: Callable[[Any], Any]) -> None:
+    """The logistic function does not overflow."""
+    make = _own(given, "Value")
+    for x in (-800.0, 800.0):
+        try:
+            node = given(make(x))
+        except OverflowError:
+            raise Mistake(
+                "overflow",
+                f"x = {fmt(x, 0)} であふれます。exp の中がいつも 0 以下になるように、"
+                "x の正負で式を分けるか、tanh を使います。",
+            ) from None
+        if not abs(node.data - (x > 0)) < 1e-12:
+            raise Mistake("limit", f"x = {fmt(x, 0)} の値は {int(x > 0)} です。")
 
-    def steady(given: Callable[[Any], Any]) -> None:
-        make = _own(given, "Value")
-        for x in (-800.0, 800.0):
-            try:
-                node = given(make(x))
-            except OverflowError:
-                raise Mistake(
-                    "overflow",
-                    f"x = {fmt(x, 0)} であふれます。exp の中がいつも 0 以下に"
-                    "なるように、x の正負で式を分けます。",
-                ) from None
-            if not abs(node.data - (x > 0)) < 1e-12:
-                raise Mistake("limit", f"x = {fmt(x, 0)} の値は {int(x > 0)} です。")
 
-    known = [
+def tanh_sigmoid(answer: Any) -> Result:
+    """Exercise 1: tanh as one node, and the logistic function without overflow."""
+    tanh_known = [
         (
             "input",
+            "局所微分 1 − y² の y は、x ではなく tanh x です。",
+            lambda x: 1 - x * x,
+        ),
+        ("unsquared", "y を 2 乗していません。", lambda x: 1 - math.tanh(x)),
+    ]
+    sigmoid_known = [
+        (
+            "inner",
             "y (1 − y) の y は、x ではなくシグモイドの値です。",
             lambda x: x * (1 - x),
         ),
         ("half", "(1 − y) を掛けていません。", _sigmoid),
     ]
-    node = _node(_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x)), known)
-    return check("演習2", answer, node, steady)
+    tanh = _node(math.tanh, lambda x: 1 - math.tanh(x) ** 2, tanh_known)
+    node = _node(_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x)), sigmoid_known)
+
+    def sigmoid(given: Callable[[Any], Any]) -> None:
+        node(given)
+        _steady(given)
+
+    return check("演習1", answer, _each(tanh_ex=tanh, sigmoid_ex=sigmoid))
 
 
 def silu(answer: Any) -> Result:
-    """Exercise 3: x times the logistic function."""
+    """Exercise 2: x times the logistic function."""
 
     def slope(x: float) -> float:
         return _sigmoid(x) + x * _sigmoid(x) * (1 - _sigmoid(x))
@@ -168,11 +182,11 @@ def silu(answer: Any) -> Result:
             lambda x: x * _sigmoid(x) * (1 - _sigmoid(x)),
         ),
     ]
-    return check("演習3", answer, _node(lambda x: x * _sigmoid(x), slope, known))
+    return check("演習2", answer, _node(lambda x: x * _sigmoid(x), slope, known))
 
 
 def send_back(answer: Any) -> Result:
-    """Exercise 4: the sweep that adds up what arrives at a shared node."""
+    """Exercise 3: the sweep that adds up what arrives at a shared node."""
 
     def run(given: Callable[[Any, Any], Any], power: int) -> tuple[float, float]:
         make, order = _own(given, "Value"), _own(given, "topological_order")
@@ -212,20 +226,20 @@ def send_back(answer: Any) -> Result:
                 f"（受け取った値: {fmt(shared)}）。",
             )
 
-    return check("演習4", answer, probe)
+    return check("演習3", answer, probe)
 
 
 # --- sampling -----------------------------------------------------------------
 
 
 def temperature(answer: Any) -> Result:
-    """Exercise 5: the ratio of two probabilities at temperature 3."""
+    """Exercise 4: the ratio of two probabilities at temperature 3."""
     known = [
         (8, "ignored", "温度 1 のときの比です。ロジットの差を 3 で割ります。"),
         (512, "multiplied", "3 を掛けています。温度では割ります。"),
         (3, "confused", "温度そのものではありません。e の (log 8 ÷ 3) 乗です。"),
     ]
-    return check("演習5", answer, equals(2, known=known, form="整数"))
+    return check("演習4", answer, equals(2, known=known, form="整数"))
 
 
 def _normal(kept: Sequence[float]) -> Numbers:
@@ -256,9 +270,14 @@ DISTRIBUTIONS = (
 )
 
 
-def top_p(answer: Any) -> Result:
-    """Exercise 6: the smallest set of likely symbols that holds p."""
-    known = [
+def _min_p(probabilities: Numbers, r: float) -> Numbers:
+    floor = r * max(probabilities)
+    return _normal([q if q >= floor else 0.0 for q in probabilities])
+
+
+def top_p_min_p(answer: Any) -> Result:
+    """Exercise 5: the likely symbols that hold p, and those near the likeliest."""
+    top_known = [
         Known(
             "not-normal",
             "残したものの和が 1 になっていません。",
@@ -280,18 +299,9 @@ def top_p(answer: Any) -> Result:
             lambda q, p: sorted(_top_p(q, p), reverse=True),
         ),
     ]
-    return check("演習6", answer, against(_top_p, *DISTRIBUTIONS, known=known))
-
-
-def min_p(answer: Any) -> Result:
-    """Exercise 7: what is at least r times as likely as the likeliest."""
-
-    def reference(q: Numbers, r: float) -> Numbers:
-        return _normal([a if a >= r * max(q) else 0.0 for a in q])
-
-    known = [
+    min_known = [
         Known(
-            "not-normal",
+            "sum",
             "残したものの和が 1 になっていません。",
             lambda q, r: [a if a >= r * max(q) else 0.0 for a in q],
         ),
@@ -311,7 +321,14 @@ def min_p(answer: Any) -> Result:
         ([0.125, 0.5, 0.25, 0.125], 0.3),
         ([0.25, 0.25, 0.5], 0.125),
     )
-    return check("演習7", answer, against(reference, *cases, known=known))
+    return check(
+        "演習5",
+        answer,
+        _each(
+            top_p_ex=against(_top_p, *DISTRIBUTIONS, known=top_known),
+            min_p_ex=against(_min_p, *cases, known=min_known),
+        ),
+    )
 
 
 # --- the model ----------------------------------------------------------------
@@ -347,7 +364,7 @@ def _attention(
 
 
 def masked_attention(answer: Any) -> Result:
-    """Exercise 8: all positions at once, the future shut out before the softmax."""
+    """Exercise 6: all positions at once, the future shut out before the softmax."""
     rng = random.Random(0)
     shapes = ((3, 2), (5, 4), (1, 3))
     cases = [
@@ -384,11 +401,11 @@ def masked_attention(answer: Any) -> Result:
             lambda *qkv: _attention(*qkv, shift=1),
         ),
     ]
-    return check("演習8", answer, against(_attention, *cases, known=known, tol=1e-9))
+    return check("演習6", answer, against(_attention, *cases, known=known, tol=1e-9))
 
 
 def perplexity(answer: Any) -> Result:
-    """Exercise 9: the exponential of a name's mean loss."""
+    """Exercise 7: the exponential of a name's mean loss."""
     chapter = _chapter()
     tokenizer = chapter.Tokenizer(["ねこ", "こねこ", "ねここ"])
     config = chapter.Config(tokenizer.vocab_size, n_embd=4, n_head=2)
@@ -431,11 +448,11 @@ def perplexity(answer: Any) -> Result:
                     f"受け取った値は {fmt(got)} です。",
                 )
 
-    return check("演習9", answer, probe)
+    return check("演習7", answer, probe)
 
 
 def diagnose(answer: Any) -> Result:
-    """Exercise 10: which mistake made which curve."""
+    """Exercise 8: which mistake made which curve."""
     large, small, zero = "歩幅が大きい", "歩幅が小さい", "はじめが全部 0"
     right = {"A": small, "B": zero, "C": large}
     known = [
@@ -457,4 +474,4 @@ def diagnose(answer: Any) -> Result:
             raise Mistake("words", f"原因は {large}・{small}・{zero} から選びます。")
         equals(right, known=known, form=form)(given)
 
-    return check("演習10", answer, probe)
+    return check("演習8", answer, probe)
