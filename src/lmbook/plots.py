@@ -627,7 +627,7 @@ def bars(
         name: _array(name, raw, 1) for name, raw in _mapping("groups", groups).items()
     }
     names = _labels("labels", labels, len(next(iter(series.values()))))
-    size = 0.8 + 0.3 * len(names) if horizontal else HEIGHT
+    size = min(4.0, 0.8 + 0.4 * len(names)) if horizontal else HEIGHT
     with mpl.rc_context(_style()):
         picture, (ax,) = _picture(alt, 1, 1, WIDTH, size)
         width = 0.8 / len(groups)
