@@ -47,6 +47,21 @@ Edition = Literal["student", "teacher", "self"]
 Medium = Literal["ipynb", "paper", "web"]
 #: What every chapter takes for known, with a number for each.
 PREPARATION = chapters.ROOT / "handouts" / "preparation.md"
+#: IPython shows an error as it says itself, here as one sentence.
+NEEDS_LMBOOK = """\
+import importlib.util
+
+
+class Away(Exception):
+    def _render_traceback_(self):
+        return [str(self)]
+
+
+if importlib.util.find_spec("lmbook") is None:
+    raise Away(
+        "このノートブックを動かすには、教材のフォルダで "
+        "make book を実行したあとの環境（.venv）が必要です。"
+    )"""
 #: Ruled lines under a question that does not say how many.
 LINES = 3
 #: Answers with fewer characters may stand elsewhere by chance.
@@ -403,13 +418,8 @@ def prepared(notebook: Any, medium: Medium) -> Any:
 
 def needs_lmbook() -> Any:
     """The first cell of a notebook that leaves the house: what it needs."""
-    source = (
-        "try:\n    import lmbook\nexcept ImportError:\n    raise SystemExit(\n"
-        '        "このノートブックを動かすには、教材のフォルダで "\n'
-        '        "make book を実行したあとの環境（.venv）が必要です。"\n    ) from None'
-    )
     metadata = {"tags": ["remove-cell"], "jupyter": {"source_hidden": True}}
-    return nbformat.v4.new_code_cell(source, id="needs-lmbook", metadata=metadata)
+    return nbformat.v4.new_code_cell(NEEDS_LMBOOK, id="needs-lmbook", metadata=metadata)
 
 
 def _alt(output: Any) -> str:
