@@ -385,8 +385,11 @@ def test_accept_writes_nothing_when_a_file_cannot_be_written(
 def test_accept_refuses_what_is_missing_or_stale(tmp_path: Path) -> None:
     path = committed(tmp_path, executed(result("1")))
     assert refusals(run.read(tmp_path / "out" / path.name), path) == []
-    (found,) = refusals(executed(source="2"), path)
-    assert "run it again" in found
+    tagged = executed(result("1"))
+    cell(tagged, "one").metadata["tags"] = ["exercise"]
+    for stale in (executed(source="2"), tagged):
+        (found,) = refusals(stale, path)
+        assert "run it again" in found
     with pytest.raises(AcceptError, match="not executed"):
         accept([path], tmp_path / "nowhere")
 

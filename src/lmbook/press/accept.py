@@ -54,8 +54,11 @@ def refusals(executed: Any, path: Path) -> list[str]:
         found.append(str(error))
     for cell in executed.cells:
         found += [f"cell {cell.id}: {fault}" for fault in _cell_faults(cell)]
-    sources = [[(c.id, c.source) for c in nb.cells] for nb in (executed, read(path))]
-    if sources[0] != sources[1]:
+    cells = [
+        [(c.id, c.cell_type, c.source, editions.tags(c)) for c in notebook.cells]
+        for notebook in (executed, read(path))
+    ]
+    if cells[0] != cells[1]:
         found.append("its cells are not those of the committed file (run it again)")
     return found
 

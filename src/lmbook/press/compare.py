@@ -165,6 +165,9 @@ def _compare_cells(expected: Any, actual: Any, report: Report) -> None:
         report.add(
             expected.id, "source", "source differs", expected.source, actual.source
         )
+    tags = [str(c.metadata.get("tags", [])) for c in (expected, actual)]
+    if tags[0] != tags[1]:
+        report.add(expected.id, "tags", "tags differ", *tags)
     if expected.cell_type != "code":
         return
     first, second = _joined(expected.outputs), _joined(actual.outputs)

@@ -57,7 +57,8 @@ def parse(given: Iterable[str], legal: Mapping[str, Any]) -> dict[str, Any]:
             raise ParameterError(f"{name!r} is given twice")
         try:
             values[name] = _value(text, legal[name])
-        except (ValueError, SyntaxError, TypeError) as error:
+        except (ValueError, SyntaxError, TypeError, MemoryError) as error:
+            # MemoryError: brackets or signs nested too deep for Python's parser.
             wanted = type(legal[name]).__name__
             raise ParameterError(
                 f"{name}={text}: not a value of type {wanted}; {_listed(legal)}"
