@@ -114,6 +114,7 @@ ROWS = [
     ("recent", LESSON.recent_ex, "ok"),
     ("recent", recent_pair, "ok"),
     ("recent", LESSON.causal_mean, "not-better"),
+    ("recent", LESSON.no_mixing, "no-past"),
     ("recent", centred, "leak"),
     ("recent", lambda hidden, mask=None: hidden[:, -1], "shape"),
     ("recent", lambda hidden, mask=None: None, "no-return"),

@@ -176,6 +176,10 @@ def recent(answer: Any) -> Result:
             raise Mistake("shape", text)
         if _chapter().future_effect(mix, _chapter().replace_all) > 1e-9:
             raise Mistake("leak", "未来が漏れています。位置 i は i までしか見ません。")
+        earlier = torch.tensor([1.0, 1, 1, 1, 1, 0])[:, None].to(hidden.dtype)  # [T, 1]
+        if torch.equal(mix(hidden + earlier)[:, -1], got[:, -1]):
+            text = "前を見ていません。前の位置を変えても、最後の出力が同じです。"
+            raise Mistake("no-past", text)
         mean, mine = (_chain_loss(m) for m in (_chapter().causal_mean, mix))
         if not mine < mean - 0.1:
             text = (
