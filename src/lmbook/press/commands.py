@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
         made[name].add_argument("chapters", nargs="*", metavar="CH")
     for name in ("run", "book", "experiment", "accept", "diff"):
         made[name].add_argument(
-            "--cell-seconds", type=int, default=run.CELL_SECONDS, metavar="N"
+            "--cell-seconds", type=_whole(86400), default=run.CELL_SECONDS, metavar="N"
         )
     made["accept"].add_argument(
         "--executed", action="store_true", help="take build/executed as it is"
@@ -92,11 +93,22 @@ def parser() -> argparse.ArgumentParser:
     made["lab"].add_argument(
         "--full", action="store_true", help="the executed chapters, which are kept"
     )
-    made["lab"].add_argument("--port", type=int, default=8888, metavar="N")
+    made["lab"].add_argument("--port", type=_whole(65535), default=8888, metavar="N")
     made["lab"].add_argument("--no-browser", action="store_true")
     made["reset"].add_argument("chapters", nargs="+", metavar="CH")
     made["bench"].add_argument("names", nargs="*", metavar="NAME")
     return top
+
+
+def _whole(most: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number from 1 to ``most``."""
+
+    def read(text: str) -> int:
+        if re.fullmatch("[0-9]{1,9}", text) and 1 <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 to {most}")
+
+    return read
 
 
 def chosen(names: Sequence[str]) -> list[Path]:
