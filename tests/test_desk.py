@@ -420,3 +420,14 @@ def test_ctrl_c_is_one_sentence(
     assert capsys.readouterr().err.strip() == (
         "lmbook: interrupted; what was finished is kept"
     )
+
+
+def test_a_kernel_needs_no_folder_that_was_there(
+    book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home that never had Jupyter; and a kernel that does not start."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "new" / "runtime"))
+    assert found(book).cell is None
+    monkeypatch.setattr(run.sys, "executable", "/bin/false")
+    with pytest.raises(run.CellError, match="Kernel died before replying"):
+        found(book)

@@ -25,6 +25,7 @@ from lmbook.press import (
     doctor,
     experiment,
     faults,
+    handouts,
     run,
 )
 
@@ -411,6 +412,7 @@ INTERRUPTED = {
     "experiment": ["experiment", "01", "n=2"],
     "grid": ["experiment", "01", "n=3,4"],
     "lab": ["lab", "--no-browser"],
+    "diff": ["diff", "01"],
 }
 
 
@@ -438,7 +440,11 @@ def test_an_interruption_loses_nothing(
     )
     assert done.returncode == 0, done.stderr
     accepted = sums(house / "notebooks")
-    save(chapter, made)
+    if command == "diff":
+        committed = accepted
+        desk.lay_out([chapter], house / "desk")
+    else:
+        save(chapter, made)
     mark = f"{house.name}-{command}-{name}"
     process = start(house, INTERRUPTED[command], mark)
     moment = random.uniform(0, 0.3 if command == "write" else 6)
@@ -478,3 +484,79 @@ def test_a_chapter_ends_with_the_process_that_started_it(tmp_path: Path) -> None
     process.communicate()
     assert nothing_left(mark), left_over(mark)
     assert not (tmp_path / "out" / "01_x.ipynb").exists()
+
+
+# Other machines
+
+
+@posix
+def test_handouts_under_a_c_locale_in_a_japanese_folder(
+    house: Path, tmp_path: Path
+) -> None:
+    """pandoc and Python both take the locale for what names are made of."""
+    chapter = run.EXECUTED / "01_x.ipynb"
+    script = "import sys; from pathlib import Path; from lmbook.press import handouts;"
+    script += "chapter, handouts.TEMPLATES, out = map(Path, sys.argv[1:]);"
+    script += "print(*handouts.build([chapter], out))"
+    japanese = shutil.copytree(handouts.TEMPLATES, tmp_path / "配る 紙" / "型")
+    for folder, more in ((japanese, {}), (handouts.TEMPLATES, {"PYTHONUTF8": "0"})):
+        out = tmp_path / ("out" if more else "配る 紙")
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(chapter), str(folder), str(out)],
+            env={**os.environ, "LC_ALL": "C", **more},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.stderr == ""
+        assert (out / "01_x_student.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_parameters_are_values_and_nothing_else() -> None:
+    """Quotes, line ends and paths in a value neither run nor leave the folder."""
+    from papermill.translators import PythonTranslator
+
+    hostile = {
+        "a": "'; import os; os.abort()  # ../../x",
+        "b": '"""\nraise SystemExit\n',
+        "c": "\\",
+        "d": "{}\u2028あ",
+        "e": -0.0,
+        "f": [1, "]"],
+    }
+    cell_ = nbformat.v4.new_code_cell(PythonTranslator.codify(hostile))
+    cell_.metadata["tags"] = ["injected-parameters"]
+    assert experiment.injected(nbformat.v4.new_notebook(cells=[cell_])) == hostile
+    for value in (
+        "..",
+        "../../x",
+        "/etc",
+        "C:\\x",
+        "\0",
+        "a\nb",
+        "-rf",
+        ".",
+        "x" * 400,
+    ):
+        name = experiment.slug({"name": value})
+        assert Path(name).name == name
+        assert name.isascii()
+        assert not {"/", "\\", ":", "\0", "\n"} & set(name)
+        assert len(name) < 120
+
+
+@posix
+def test_a_link_that_leaves_the_folder_is_refused(tmp_path: Path) -> None:
+    chapter = save(tmp_path / "01_x.ipynb", notebook(("p", "n = 1", ["parameters"])))
+    (tmp_path / "e" / "01").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "e" / "01" / "n=2").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(experiment.ParameterError, match="a link that leaves"):
+        experiment.experiment(chapter, ["n=2"], tmp_path / "e")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("value", ["1e999", "-1e999", "nan", "inf"])
+def test_numbers_that_are_none_are_refused(value: str) -> None:
+    with pytest.raises(experiment.ParameterError, match="not a value of type float"):
+        experiment.parse([f"lr={value}"], {"lr": 0.1})

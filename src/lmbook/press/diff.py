@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import atexit
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def execute(
     from nbclient import NotebookClient
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-    last = "-"
+    last = ""
     codes = [c.id for c in notebook.cells if c.cell_type == "code"]
 
     def started(cell: Any, cell_index: int) -> None:
@@ -113,8 +114,12 @@ def execute(
         return client.nb, Difference(last, "halt", message)
     except DeadKernelError:
         return client.nb, Difference(last, "halt", "the kernel dies here")
-    except AssertionError as error:  # what nbclient makes of Ctrl-C
-        raise KeyboardInterrupt from error
+    except (AssertionError, RuntimeError) as error:
+        if "_async_cleanup_kernel_future" in vars(client):  # nbclient has had Ctrl-C
+            raise KeyboardInterrupt from error
+        raise run.CellError(last, f"{type(error).__name__}: {error}") from error
+    finally:
+        atexit.unregister(client._cleanup_kernel)
     return client.nb, None
 
 

@@ -9,6 +9,7 @@ import base64
 import copy
 import functools
 import io
+import json
 import os
 import re
 import shutil
@@ -28,7 +29,7 @@ import lmbook
 from lmbook import chapters
 from lmbook.press import compare, editions
 from lmbook.press.compare import PNG
-from lmbook.press.run import BUILD, read
+from lmbook.press.run import BUILD, environment, read
 
 FOLDER = BUILD / "handouts"
 TEMPLATES = chapters.ROOT / "handouts"
@@ -256,10 +257,14 @@ def _pandoc(page: Any, variables: dict[str, str], folder: Path) -> str:
     command += ["--wrap=preserve", "--fail-if-warnings", "--sandbox"]
     command += [f"--lua-filter={TEMPLATES / 'handout.lua'}"]
     command += [f"--template={TEMPLATES / 'handout.typ'}"]
-    command += [f"--variable={key}={value}" for key, value in variables.items()]
+    # Not as arguments: a C locale has no Japanese ones.
+    defaults = json.dumps({"variables": variables})
+    (folder / "defaults.yaml").write_text(defaults, encoding="ascii")
+    command += ["--defaults=defaults.yaml"]
     done = subprocess.run(
         command,
         cwd=folder,
+        env=environment(),
         input=nbformat.writes(page),
         capture_output=True,
         encoding="utf-8",

@@ -138,7 +138,9 @@ class Kernel(AsyncKernelManager):
 
     @cached_property
     def _socket(self) -> str:
-        return str(Path(jupyter_runtime_dir()) / uuid.uuid4().hex[:8])
+        folder = Path(jupyter_runtime_dir())
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(folder / uuid.uuid4().hex[:8])
 
 
 def execute(
