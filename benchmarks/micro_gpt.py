@@ -38,15 +38,6 @@ DEEP = (
     {"n_embd": 128},
     {"n_layer": 4, "block_size": 128},
 )
-VARIANTS: dict[str, dict[str, Any]] = {
-    "既定": {},
-    "2 層": {"n_layer": 2},
-    "GELU": {"activation": "gelu"},
-    "block 4": {"block_size": 4},
-    "block 8": {"block_size": 8},
-    "block 32": {"block_size": 32},
-}
-SEEDS, VARIANT_STEPS = (0, 1, 2), 1000
 
 # --- the baseline -------------------------------------------------------------
 
@@ -348,29 +339,6 @@ def deep(definitions: str, docs: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-def variants(lesson: Lesson, docs: list[str], held_out: list[str]) -> Any:
-    """Held-out loss of each variant after VARIANT_STEPS, over SEEDS."""
-    import statistics
-
-    ch, found = lesson.ch, []
-    for name, change in VARIANTS.items():
-        given = {**change}
-        if "activation" in given:
-            given["activation"] = ch["ACTIVATIONS"][given["activation"]]
-        config = ch["Config"](lesson.tokenizer.vocab_size, **{**SHAPE, **given})
-        losses = []
-        for seed in SEEDS:
-            model = ch["build_model"](config, lesson.tokenizer, seed)
-            ch["train"](model, ch["Adam"](model.params), docs, VARIANT_STEPS)
-            losses.append(ch["held_out_loss"](model, held_out))
-        mean = statistics.fmean(losses)
-        found.append(
-            {"name": name, "mean": mean, "low": min(losses), "high": max(losses)}
-        )
-        print(found[-1], file=sys.stderr, flush=True)
-    return found
-
-
 # --- processes ----------------------------------------------------------------
 
 
@@ -379,8 +347,7 @@ def child(part: str, folder: Path) -> Any:
     if part == "plots":
         return in_a_kernel(folder)
     definitions = (folder / "definitions.py").read_text(encoding="utf-8")
-    data = json.loads((folder / "names.json").read_text(encoding="utf-8"))
-    docs, held_out = data["docs"], data["held_out"]
+    docs = json.loads((folder / "names.json").read_text(encoding="utf-8"))
     if part == "deep":
         return deep(definitions, docs)
     lesson = Lesson(definitions, docs, SHAPE)
@@ -392,8 +359,6 @@ def child(part: str, folder: Path) -> Any:
         return generation(lesson)
     if part == "curve":
         return curve(lesson, docs)
-    if part == "variants":
-        return variants(lesson, docs, held_out)
     return memory(lesson, docs, part.removeprefix("memory-"))
 
 
@@ -442,10 +407,9 @@ def prepare(folder: Path) -> None:
     plain = [line for line in lines if not line.startswith("from lmbook")]
     text = "\n".join(plain)
     (folder / "definitions.py").write_text(text, encoding="utf-8")
-    docs, held_out = data.split(data.names("en"), 500, 42)
+    docs, _ = data.split(data.names("en"), 500, 42)
     random.Random(0).shuffle(docs)
-    names = {"docs": docs, "held_out": held_out}
-    (folder / "names.json").write_text(json.dumps(names), encoding="utf-8")
+    (folder / "names.json").write_text(json.dumps(docs), encoding="utf-8")
 
 
 def main() -> None:
@@ -464,7 +428,6 @@ def main() -> None:
         prepare(folder)
         parts = ["bare", "plots", "collector_off", "generation", "curve", "deep"]
         parts += ["memory-baseline", "memory-lesson"]
-        parts += [] if given.strict else ["variants"]
         found = {part: measure(part, folder) for part in parts}
     peaks = [found.pop(f"memory-{way}") for way in ("lesson", "baseline")]
     medians = {

@@ -226,7 +226,7 @@ def test_demo(kind):
 
 
 @engines
-def test_c09_leaves_accumulate_and_inner_nodes_start_anew(kind):
+def test_leaves_accumulate_and_inner_nodes_start_anew(kind):
     a = kind(1.0)
     b = a + a
     (b + b).backward()
@@ -247,7 +247,7 @@ def test_c09_leaves_accumulate_and_inner_nodes_start_anew(kind):
 
 
 @engines
-def test_c10_deep_graphs(kind):
+def test_deep_graphs(kind):
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)
     try:
@@ -269,7 +269,7 @@ def test_c10_deep_graphs(kind):
 
 
 @engines
-def test_c11_outside_the_domain(kind):
+def test_outside_the_domain(kind):
     for bad in (lambda: kind(-8.0) ** 0.5, lambda: kind(0.0).log()):
         with pytest.raises(ValueError, match="ません"):
             bad()
@@ -292,7 +292,7 @@ def test_c11_outside_the_domain(kind):
 
 
 @pytest.mark.parametrize("gap", [50.0, 709.0, 712.0, 800.0, 5000.0])
-def test_c11_an_unlikely_target_has_its_loss_and_gradient(gap):
+def test_an_unlikely_target_has_its_loss_and_gradient(gap):
     z = [Value(0.0), Value(-gap)]
     loss = LESSON.cross_entropy(z, 1)
     loss.backward()
@@ -361,7 +361,7 @@ def test_parameters_by_formula_and_count():
     assert len(model_of(docs=ja).params) == 5728
 
 
-def test_g40_nodes_grow_in_a_straight_line():
+def test_nodes_grow_in_a_straight_line():
     model = model_of(n_layer=2, n_head=2, n_embd=8)
     keys, values = LESSON.empty_cache(model.config)
     nodes = []
@@ -372,7 +372,7 @@ def test_g40_nodes_grow_in_a_straight_line():
     assert {b - a for a, b in itertools.pairwise(nodes)} == {5 * 2 * 2}
 
 
-def test_c21_head_count_must_divide():
+def test_head_count_must_divide():
     for heads in (3, 5):
         with pytest.raises(ValueError, match=f"n_embd=16、n_head={heads}"):
             LESSON.Config(27, n_head=heads)
@@ -380,7 +380,7 @@ def test_c21_head_count_must_divide():
         LESSON.Config(27, n_layer=0)
 
 
-def test_c22_longer_than_the_table():
+def test_longer_than_the_table():
     model = model_of(block_size=4)
     with pytest.raises(ValueError, match="0 から 4"):
         LESSON.generate_one(model, max_new_tokens=5)
@@ -396,7 +396,7 @@ def test_c22_longer_than_the_table():
     assert long == LESSON.loss_for_document(model.numbers(), "abcdzzzz")
 
 
-def test_c08_ids_outside_are_refused_everywhere():
+def test_ids_outside_are_refused_everywhere():
     model = model_of()
     for bad in (-1, 27, 1000):
         with pytest.raises(ValueError, match=r"0 から 26"):
@@ -415,7 +415,7 @@ def test_a_cache_used_twice_is_refused():
         LESSON.gpt(model, 26, 0, keys, values)
 
 
-def test_g26_no_future_bit_for_bit():
+def test_no_future_bit_for_bit():
     model = model_of(n_layer=2, std=0.5).numbers()
     rng = random.Random(1)
     for _ in range(10):
@@ -448,14 +448,14 @@ def test_attention_matrix():
             LESSON.attention_matrix_for_doc(model, "anna", layer, head)
 
 
-def test_c28_attention_pictures_share_one_scale():
+def test_attention_pictures_share_one_scale():
     flat, sharp = [[1.0], [0.51, 0.49]], [[1.0], [0.0, 1.0]]
     picture = LESSON.plots.panels({"a": flat, "b": sharp}, causal=True, alt="重み。")
     assert picture.description.count("0.00..1.00") == 2
 
 
 @pytest.mark.parametrize("doc", ["anna", "a", "abcdefghijklmnopqrstuvwxyz"])
-def test_c26_one_label_for_each_row_and_the_future_not_allowed(doc):
+def test_one_label_for_each_row_and_the_future_not_allowed(doc):
     model = model_of()
     show = LESSON.attention_chart(model, 0, [doc])
     assert len(show().axes) == 5  # four heads and their common bar
@@ -492,7 +492,7 @@ def test_the_gradient_check_can_fail():
 # --- text, sampling -------------------------------------------------------------
 
 
-def test_c07_unknown_characters_are_named():
+def test_unknown_characters_are_named():
     tokenizer = LESSON.Tokenizer(NAMES)
     for text, place, code in (
         ("anna ", 4, "0020"),
@@ -506,7 +506,7 @@ def test_c07_unknown_characters_are_named():
         loss(model_of(), "É")
 
 
-def test_c08_the_text_bos_is_five_characters():
+def test_the_text_bos_is_five_characters():
     tokenizer = LESSON.Tokenizer(["<BOS>", "ab"])
     assert len(tokenizer.encode("<BOS>")) == 5
     assert tokenizer.BOS not in tokenizer.encode("<BOS>")
@@ -520,7 +520,7 @@ def test_round_trip(text):
     assert tokenizer.decode(tokenizer.framed(text)) == text
 
 
-def test_c32_sampling_parameters():
+def test_sampling_parameters():
     model = model_of(std=0.5)
     greedy = {LESSON.generate_one(model, temperature=0) for _ in range(3)}
     first = {LESSON.generate_one(model, 1.0, top_k=1) for _ in range(3)}
@@ -544,7 +544,7 @@ def test_c32_sampling_parameters():
     assert [p > 0 for p in kept] == [True, True, False, True]
 
 
-def test_g37_entropy_rises_with_temperature():
+def test_entropy_rises_with_temperature():
     rng = random.Random(3)
     for _ in range(20):
         logits = [rng.gauss(0, 3) for _ in range(9)]
@@ -675,7 +675,7 @@ def test_no_torch_in_the_kernel_and_no_network_of_state():
 
 
 @pytest.mark.slow
-def test_c41_every_cell_can_be_run_twice():
+def test_every_cell_can_be_run_twice():
     def double(notebook):
         cells = []
         for cell in notebook.cells:
@@ -781,7 +781,7 @@ def compare_cells():
     return run.read(PATH).cells
 
 
-def test_c06_broken_corpora_are_refused(tmp_path):
+def test_broken_corpora_are_refused(tmp_path):
     for content in ("", "\n\n", "<html><body>Proxy login</body></html>"):
         file = tmp_path / "broken.txt"
         file.write_text(content, encoding="utf-8")

@@ -56,6 +56,7 @@ def test_an_unseen_context_gives_all_the_same_chance():
         ((TRAIN, TRAIN, 1, 3), "番号は 0 から 2 です.*3"),
         (([[0, 1, 0]], [[0, -1, 0]], 1, 3), "番号は 0 から 2 です.*-1"),
         ((TRAIN, [[0], []], 1, 4), "test"),
+        (([], TRAIN, 1, 4), "train"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(arguments, message):

@@ -26,8 +26,8 @@ def loss(
     probability (count + alpha) / (count of the context + alpha * size). The best of
     ``alphas`` is taken, on ``test`` itself: a rival that is slightly favoured.
     Raises ValueError for ``order`` < 0, ``size`` < 1, an alpha that is not positive
-    and finite, a token outside 0 .. ``size`` - 1 and a ``test`` with nothing to
-    predict.
+    and finite, a token outside 0 .. ``size`` - 1 and a ``train`` or
+    ``test`` with nothing to predict.
     """
     usable = bool(alphas) and all(0 < alpha < math.inf for alpha in alphas)
     if order < 0 or size < 1 or not usable:
@@ -36,6 +36,8 @@ def loss(
             f"（受け取った値: {order}、{size}、{alphas}）。"
         )
     pairs = Counter(pair for tokens in train for pair in _pairs(tokens, order))
+    if not pairs:
+        raise ValueError("train には、数えるトークンが 1 つ以上必要です。")
     contexts: Counter[tuple[int, ...]] = Counter()
     for (context, _), n in pairs.items():
         contexts[context] += n
