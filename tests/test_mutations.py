@@ -48,7 +48,7 @@ MUTATIONS = {
         ("adam-definition", "p.grad = 0.0", "pass", "adam-run"),
     ],
     "04": [
-        ("mask-definition", ".tril(T - t)", ".tril(T - t + 1)", "mask-figure"),
+        ("mask-definition", ".triu(T - t + 1)", ".triu(T - t + 2)", "mask-figure"),
         ("layer", "x = x + self.attn_wo", "x = self.attn_wo", "twin-check"),
         ("tools-definition", "1 - step / steps", "1 - step / steps / 2", "adam-run"),
         ("mean-definition", "(1) / sizes)", "(1) / sizes.max())", "batch-run"),
