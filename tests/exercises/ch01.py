@@ -84,6 +84,7 @@ ROWS = [
     ("rows", {0, 1, 2, 4, 7}, "pad"),
     ("rows", set(range(10)), "tied"),
     ("rows", {4, 7}, "first"),
+    ("rows", {"1", "4", "7"}, "text"),
     ("rows", {9}, "value"),
     ("rows", [1, 4, 7], "type"),
     ("rows", None, "unfinished"),

@@ -51,6 +51,7 @@ def rows(answer: Any) -> Result:
             "全部の行に届くのは、出力層と重みを共有したときです。",
         ),
         ({4, 7}, "first", "1 からは次のトークンを当てます。行 1 にも届きます。"),
+        ({"1", "4", "7"}, "text", "番号は文字列でなく、整数で書きます。"),
     ]
     probe = value({1, 4, 7}, known=known, form="番号の集合 {1, 2} の形")
     return check("演習1", answer, probe)
