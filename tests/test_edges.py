@@ -394,7 +394,9 @@ def test_top_k_as_large_as_the_vocabulary_changes_nothing():
     model = scalar()
     twin, tokenizer = TENSOR.twin_of(model), model.tokenizer
     free = TENSOR.write(twin, tokenizer, 5, seed=3)
+    logits = torch.randn(2, tokenizer.vocab_size)
     for k in (tokenizer.vocab_size, tokenizer.vocab_size + 1, 10**6, None):
+        assert torch.equal(TENSOR.keep_top(logits, k), logits)
         assert TENSOR.write(twin, tokenizer, 5, top_k=k, seed=3) == free
         drawn = SCALAR.generate_one(model, 1.0, top_k=k, rng=random.Random(3))
         assert drawn == SCALAR.generate_one(model, 1.0, rng=random.Random(3))
