@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmbook import chapters, plots
+from lmbook import chapters, ngrams, plots
 
 EMBEDDINGS, POSITIONS, SCALAR, TENSOR = (
     chapters.load(chapter) for chapter in ("01", "02", "03", "04")
@@ -69,7 +69,37 @@ def test_every_character_of_a_file_can_be_encoded():
             tokenizer.encode(text)
 
 
+@pytest.mark.parametrize("text", [None, 5, b"ab", ["ab"]])
+def test_what_is_no_text_is_refused(text):
+    with pytest.raises(TypeError, match="text は文字列です"):
+        SCALAR.Tokenizer(["ab"]).encode(text)
+
+
+def test_ids_may_come_in_any_sequence():
+    tokenizer = SCALAR.Tokenizer(["ab"])
+    for ids in ([2, 0, 1], (2, 0, 1), iter([2, 0, 1]), torch.tensor([2, 0, 1])):
+        assert tokenizer.decode(ids) == "ab"
+    for bad in (True, 0.5, math.nan, "a", None, -1, 3):
+        with pytest.raises(ValueError, match="番号は 0 から 2 までの整数"):
+            tokenizer.decode([bad])
+
+
 # --- nothing to work on ---------------------------------------------------------
+
+
+def test_no_sentence_no_name_no_pair():
+    model = scalar()
+    nothing = {
+        "文が 1 つもありません": lambda: EMBEDDINGS.make_batch([], {}),
+        "組が 1 つもありません": lambda: EMBEDDINGS.conditional_entropy([]),
+        "名前が 1 つもありません": lambda: TENSOR.tabulate([], model.tokenizer, 4),
+        "トークンが 1 つ以上必要": lambda: ngrams.loss([[0, 1]], [], 1, 3),
+        "文書が 1 つもありません": lambda: SCALAR.held_out_loss(model, []),
+        "docs に文書が": lambda: SCALAR.train(model, SCALAR.Adam(model.params), [], 3),
+    }
+    for text, call in nothing.items():
+        with pytest.raises(ValueError, match=text):
+            call()
 
 
 def test_an_empty_name_and_one_letter_have_a_loss():
@@ -93,6 +123,35 @@ def test_tasks_without_an_answer_are_refused(size):
 
 
 # --- rows with nothing to look at -----------------------------------------------
+
+
+def test_a_row_of_padding_stays_finite_in_every_mixer():
+    hidden = torch.randn(2, 4, 3, requires_grad=True)
+    mask = torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0]])
+    for mix in (
+        EMBEDDINGS.causal_mean,
+        EMBEDDINGS.causal_mean_cumsum,
+        EMBEDDINGS.leaky_mean,
+    ):
+        out = mix(hidden, mask)
+        assert torch.equal(out[1], torch.zeros(4, 3))
+        (gradient,) = torch.autograd.grad(out.sum(), hidden)
+        assert gradient.isfinite().all()
+
+
+def test_scores_that_are_all_forbidden_are_refused():
+    q, k, v = torch.randn(3, 1, 1, 3, 2)
+    bias = torch.zeros(3, 3)
+    bias[1] = -math.inf
+    with pytest.raises(ValueError, match="どこも見られない行"):
+        POSITIONS.attend(q, k, v, bias)
+    bias[1, 0] = 0.0
+    assert POSITIONS.attend(q, k, v, bias)[0].isfinite().all()
+    with pytest.raises(ValueError, match="見られる場所がありません"):
+        SCALAR.softmax([-math.inf, -math.inf])
+    assert SCALAR.softmax([-math.inf, 0.0]) == [0.0, 1.0]
+    with pytest.raises(ValueError, match=r"q は k より長くできません.*3 と 2"):
+        TENSOR.masked_weights(q, k[..., :2, :])
 
 
 def test_rows_without_a_target_are_refused():
@@ -186,6 +245,14 @@ def test_the_message_names_id_table_and_place(name):
         entries()[name](torch.tensor([[3, -100, 0]]))
 
 
+def test_targets_outside_the_vocabulary_are_refused():
+    for target in (-1, 2):
+        with pytest.raises(ValueError, match=f"正解 {target} は 0 から 1 の外です"):
+            SCALAR.cross_entropy([Value(0.0), Value(1.0)], target)
+    with pytest.raises(IndexError):
+        EMBEDDINGS.next_token_loss(torch.zeros(1, 2, 5), torch.tensor([[1, -1]]))
+
+
 # --- padding rows and tied weights ----------------------------------------------
 
 
@@ -244,6 +311,28 @@ def test_tied_weights_are_one_table_and_pad_moves():
 # --- autograd -------------------------------------------------------------------
 
 
+def test_a_tape_that_ends_elsewhere_is_refused():
+    x = Value(3.0)
+    with SCALAR.Tape() as tape:
+        y = x * x
+    for other in (tape, [], SCALAR.Tape()):
+        with pytest.raises(ValueError, match="最後が、この点ではありません"):
+            (y * 2.0).backward(other)
+    assert x.grad == 0
+    y.backward(tape)
+    assert x.grad == 6
+
+
+@pytest.mark.parametrize("kind", [BinaryValue, Value])
+def test_too_large_results_are_said(kind):
+    with pytest.raises(OverflowError, match=r"exp\(710\.0000\) は大きすぎます"):
+        kind(710.0).exp()
+    for base, power in ((1e200, 2), (1e-200, -2), (5e-324, -1)):
+        with pytest.raises(OverflowError, match="乗は、実数では計算できません"):
+            kind(base) ** power
+    assert kind(-800.0).exp().data == 0.0
+
+
 @pytest.mark.parametrize("kind", [BinaryValue, Value])
 def test_one_point_may_be_used_in_every_way(kind):
     for f, slope in (
@@ -264,7 +353,36 @@ def test_one_point_may_be_used_in_every_way(kind):
     assert isinstance((np.array([1.0, 2.0]) * kind(3.0))[1], kind)
 
 
+def test_saturated_activations_keep_their_value_and_slope():
+    for x in (-1000.0, -40.0, 0.0, 40.0, 1000.0):
+        at = torch.tensor(x, requires_grad=True)
+        for ours, theirs in (
+            (SCALAR.silu_ex, torch.nn.functional.silu),
+            (SCALAR.sigmoid_ex, torch.sigmoid),
+            (SCALAR.tanh_ex, torch.tanh),
+            (SCALAR.gelu, torch.nn.functional.gelu),
+        ):
+            leaf = Value(x)
+            made, right = ours(leaf), theirs(at)
+            made.backward()
+            (slope,) = torch.autograd.grad(right, at)
+            assert made.data == pytest.approx(right.item(), abs=1e-12)
+            assert leaf.grad == pytest.approx(slope.item(), abs=1e-12)
+
+
 # --- sizes and positions --------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["n_embd", "n_head", "n_layer", "block_size"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, 4.0, True, math.nan])
+def test_sizes_are_whole_numbers_from_one(name, value):
+    with pytest.raises(ValueError, match=f"{name}={value!r}: 1 以上の整数"):
+        SCALAR.Config(27, **{name: value})
+
+
+def test_an_activation_is_a_function():
+    with pytest.raises(TypeError, match="activation='relu': 関数にします"):
+        SCALAR.Config(27, activation="relu")
 
 
 def test_heads_of_width_one_and_sequences_of_one():
@@ -369,6 +487,15 @@ def test_attention_of_repeated_letters_is_drawn_row_by_row():
 # --- sampling -------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("temperature", [-1, -1e-9, math.nan, math.inf, "0.5", None])
+def test_temperatures_out_of_range_are_refused(temperature):
+    model = scalar()
+    with pytest.raises(ValueError, match=f"温度は 0 以上の数です.*{temperature}"):
+        SCALAR.generate_one(model, temperature)
+    with pytest.raises(ValueError, match=f"温度は 0 以上の数です.*{temperature}"):
+        TENSOR.write(TENSOR.twin_of(model), model.tokenizer, 2, temperature)
+
+
 @pytest.mark.parametrize("k", [0, -1, 1.5, True, "2"])
 def test_top_k_out_of_range_is_refused(k):
     with pytest.raises(ValueError, match=f"top_k は 1 以上の整数です.*{k!r}"):
@@ -400,6 +527,12 @@ def test_top_k_as_large_as_the_vocabulary_changes_nothing():
         assert TENSOR.write(twin, tokenizer, 5, top_k=k, seed=3) == free
         drawn = SCALAR.generate_one(model, 1.0, top_k=k, rng=random.Random(3))
         assert drawn == SCALAR.generate_one(model, 1.0, rng=random.Random(3))
+
+
+@pytest.mark.parametrize("count", [-1, 17, 1.0, True, "3", math.nan])
+def test_lengths_out_of_range_are_refused(count):
+    with pytest.raises(ValueError, match=f"max_new_tokens は 0 から 16 .*{count}"):
+        SCALAR.generate_one(scalar(), max_new_tokens=count)
 
 
 def test_extreme_logits_give_a_distribution():
