@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from lmbook import chapters, ngrams, plots
+from lmbook.press import run
 
 EMBEDDINGS, POSITIONS, SCALAR, TENSOR = (
     chapters.load(chapter) for chapter in ("01", "02", "03", "04")
@@ -112,6 +113,20 @@ def test_an_empty_name_and_one_letter_have_a_loss():
         right = SCALAR.loss_for_document(model.numbers(), doc)
         assert loss == pytest.approx(right, abs=1e-12)
         assert 0 < right < 5
+
+
+def test_a_file_of_too_few_names_is_refused_where_it_is_read(tmp_path, capsys):
+    cells = {cell.id: cell.source for cell in run.read(chapters.path("03")).cells}
+    file = tmp_path / "names.txt"
+    space = {**vars(SCALAR), "corpus": str(file), "seed": 0, "block_size": 16}
+    file.write_text("さく\nうめ\nさく\nこ\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match="corpus には 4 つ以上の名前が必要です（3 つ）"
+    ):
+        exec(cells["data"], space)
+    file.write_text("さく\nうめ\nもも\nこ\n", encoding="utf-8")
+    exec(cells["data"], space)
+    assert "学習用: 3 件  検証用: 1 件" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("size", [(0, 16), (4, 3), (4, 1)])
