@@ -317,6 +317,15 @@ def test_window_losses_see_the_last_block_only():
     assert LESSON.window_losses(twin, changed)[4:] == right[4:]
 
 
+def test_repeated_passwords_are_learnt_where_they_repeat():
+    places = LESSON.password_run(0, 120, 12, 1)
+    assert len(places) == 32
+    first, later = sum(places[:4]) / 4, sum(places[16:]) / 16
+    assert abs(first - math.log(12)) < 0.05  # nobody can guess the first letters
+    assert later < first - 0.3
+    assert places == LESSON.password_run(0, 120, 12, 1)
+
+
 # --- cost ---------------------------------------------------------------------------
 
 
