@@ -59,12 +59,14 @@ local function printed(block)
   return typst('#printed(' .. quoted(block.text) .. ')')
 end
 
+-- Code stays with the room below it; a few lines stay with their output.
 local function cell(block)
   if not block.classes:includes('cell') then return nil end
   local kept, lines = pandoc.List(), block.attributes.lines
   for _, child in ipairs(block.content) do
     if child.t == 'CodeBlock' and block.classes:includes('code') then
-      local call = '#code(' .. quoted(child.text) .. ', ' .. tostring(lines ~= nil) .. ')'
+      local stays = lines ~= nil or select(2, child.text:gsub('\n', '')) < 4
+      local call = '#code(' .. quoted(child.text) .. ', ' .. tostring(stays) .. ')'
       if child.text ~= '' then kept:insert(typst(call)) end
     else
       kept:insert(child)
