@@ -1,6 +1,7 @@
 """Grids of experiments: refused, run, interrupted, gone on with, shown."""
 
 import csv
+import io
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from typing import Any
 import browser
 import pytest
 from helpers import markdown, notebook, save
+from nbformat.v4 import new_output
 
 from lmbook import chapters
 from lmbook.press import cli, compare, experiment, grid, page, run
@@ -159,6 +161,36 @@ def test_the_page(done: grid.Grid) -> None:
     assert "<h3>本 / n=1, seed=0</h3>" in side
     assert side.count("<img") == 2
     assert "record" not in side
+
+
+def test_the_page_escapes_everything(tmp_path: Path) -> None:
+    """What comes from a parameter, a result, a claim, an error, a cell's output."""
+    bad = "</pre><script>alert(1)</script>\"'&"
+    attribute = '" onerror="alert(2)'
+
+    def chapter(folder: str, text: str) -> Path:
+        made = notebook(markdown("title", f"# 第1章 {bad}"), ("one", bad), ("two", "2"))
+        for found in made.cells[1:]:
+            found.execution_count = 1
+            output = new_output("stream", name="stdout", text=text)
+            data = {"image/png": attribute, "text/plain": bad}
+            found.outputs = [output, new_output("display_data", data)]
+        return save(tmp_path / folder / "01_x.ipynb", made)
+
+    path, output = chapter("book", "book"), chapter("run", bad)
+    done = experiment.Experiment(output, {bad: 1.0, "text": bad}, ["one", "two"], False)
+    values = {"corpus": bad, "seed": 0}
+    rows = [
+        grid.Run(values, done, failed_claims=[bad]),
+        grid.Run({**values, "seed": 1}, error=bad),
+    ]
+    text = page.page(path, rows)
+    assert text.count("&lt;script&gt;alert(1)") >= 10
+    assert "<script" not in text
+    assert "alert(1)</" not in text
+    assert attribute not in text
+    written = list(csv.DictReader(io.StringIO(grid.table(rows))))
+    assert [row["corpus"] for row in written] == [bad, bad]
 
 
 def test_bands_hold_the_least_and_the_most(done: grid.Grid) -> None:

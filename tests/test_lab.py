@@ -175,36 +175,65 @@ def test_the_first_hour_of_each_chapter(path: Path, tmp_path: Path) -> None:
     first_hour(path, tmp_path)
 
 
-def test_the_book_itself_cannot_be_saved_over(tmp_path: Path) -> None:
-    before = {p: p.read_bytes() for p in CHAPTERS}
-    with browser.served(chapters.NOTEBOOKS, tmp_path / "build", full=True) as served:
-        address, _, token = served[0].partition("/lab")[0], *served[0].split("token=")
-
-        def ask(method: str, body: Any = None) -> tuple[int, Any]:
-            request = urllib.request.Request(
-                f"{address}/api/contents/{CHAPTERS[0].name}",
-                json.dumps(body).encode() if body else None,
-                {"Authorization": f"token {token}"},
-                method=method,
-            )
-            try:
-                with urllib.request.urlopen(request) as answer:
-                    return answer.status, json.loads(answer.read())
-            except urllib.error.HTTPError as error:
-                return error.code, json.loads(error.read())
-
-        status, model = ask("GET")
-        assert status == 200
-        assert model["writable"] is False
-        code, said = ask("PUT", {"type": "notebook", "content": model["content"]})
-        assert code == 403
-        assert lab.REFUSED in said["message"]
-        assert ask("PATCH", {"path": "x.ipynb"})[0] == 403
-        assert ask("DELETE")[0] == 403
-        with urllib.request.urlopen(f"{address}/lab?token=x{token}") as page:
-            assert "/login" in page.url  # a wrong token opens nothing
-    assert {p: p.read_bytes() for p in CHAPTERS} == before
+@pytest.fixture(scope="module")
+def full_book(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The server of the book itself: its address without a path, and its token."""
+    build = tmp_path_factory.mktemp("book") / "build"
+    with browser.served(chapters.NOTEBOOKS, build, full=True) as served:
+        address, token = served[0].partition("/lab")[0], served[0].split("token=")[1]
+        yield address, token
     assert served[1].returncode == 0
+
+
+def ask(
+    server: tuple[str, str], method: str = "GET", body: Any = None, token: str = ""
+) -> tuple[int, Any]:
+    """The status and the answer of a request for the first chapter."""
+    request = urllib.request.Request(
+        f"{server[0]}/api/contents/{CHAPTERS[0].name}",
+        json.dumps(body).encode() if body else None,
+        {"Authorization": f"token {token or server[1]}"},
+        method=method,
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_the_book_itself_cannot_be_saved_over(full_book: tuple[str, str]) -> None:
+    before = {p: p.read_bytes() for p in CHAPTERS}
+    status, model = ask(full_book)
+    assert status == 200
+    assert model["writable"] is False
+    body = {"type": "notebook", "content": model["content"]}
+    code, said = ask(full_book, "PUT", body)
+    assert code == 403
+    assert lab.REFUSED in said["message"]
+    assert ask(full_book, "PATCH", {"path": "x.ipynb"})[0] == 403
+    assert ask(full_book, "DELETE")[0] == 403
+    assert {p: p.read_bytes() for p in CHAPTERS} == before
+
+
+def test_the_server_is_for_who_has_the_token(full_book: tuple[str, str]) -> None:
+    address, token = full_book
+    assert len(token) >= 40
+    assert ask(full_book, token=f"x{token}")[0] == 403
+    with urllib.request.urlopen(f"{address}/lab?token=x{token}") as page:
+        assert "/login" in page.url
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").is_file(), reason="needs /proc")
+def test_the_server_listens_on_loopback_alone(full_book: tuple[str, str]) -> None:
+    port = f"{int(full_book[0].rpartition(':')[2]):04X}"
+    heard = [
+        line.split()[1].partition(":")[0]
+        for file in (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+        for line in (file.read_text("ascii").splitlines() if file.is_file() else [])
+        if line.split()[1].endswith(f":{port}") and line.split()[3] == "0A"
+    ]
+    assert heard == ["0100007F"]  # 127.0.0.1
 
 
 def test_a_missing_browser_fails_in_ci_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,6 +302,25 @@ def test_the_report_is_one_file_with_diff_and_pictures(tmp_path: Path) -> None:
     assert "-b\n+c" in text_diff("a\nb", "a\nc")
 
 
+def test_the_report_escapes_everything(tmp_path: Path) -> None:
+    hostile = "</pre><script>alert(1)</script>\x1b[2J\"'&"
+    alt = {"image/png": {"alt": hostile}}
+    first, second = executed(stream(hostile)), executed(stream("b"), source=hostile)
+    for made, shade in ((first, 200), (second, 220)):
+        cell(made, "one").outputs.append(picture(png(shade), **alt))
+    cell(second, "one").outputs += [
+        new_output("display_data", {"text/html": hostile, hostile: "x"}),
+        new_output("error", ename=hostile, evalue=hostile, traceback=[]),
+    ]
+    report = compare.compare(first, second, hostile)
+    write_html([report], tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert {d.kind for d in report.differences} >= {"source", "text", "error"}
+    assert text.count("&lt;script&gt;alert(1)") >= 4
+    assert "<script" not in text
+    assert "alert(1)</" not in text
+
+
 # Accept
 
 
