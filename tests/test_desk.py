@@ -4,6 +4,7 @@ import copy
 import functools
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -371,6 +372,23 @@ def test_commands_work_from_a_foreign_folder(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("lmbook: no chapter '99'; there are 01")
     assert list(foreign.iterdir()) == []
+
+
+def test_a_chapter_sees_no_module_of_the_start_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C42: a random.py where the command was given is none of ours; nor is a folder
+    that is gone."""
+    path = save(tmp_path / "book" / "01_x.ipynb", notebook(("a", "import random")))
+    start = tmp_path / "start"
+    start.mkdir()
+    (start / "random.py").write_text("raise SystemExit('mine')", encoding="utf-8")
+    monkeypatch.chdir(start)
+    (result,) = run.run([path], tmp_path / "out", say=silent)
+    assert result.error is None
+    shutil.rmtree(start)
+    (result,) = run.run([path], tmp_path / "out", say=silent)
+    assert result.error is None
 
 
 def test_the_commands(

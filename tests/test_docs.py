@@ -9,7 +9,7 @@ import pytest
 
 import lmbook
 from lmbook import chapters
-from lmbook.press import run
+from lmbook.press import doctor, run
 
 ROOT = chapters.ROOT
 TEXTS = ["README.md", "README.ja.md", "CONTRIBUTING.md", "CHANGELOG.md"]
@@ -84,6 +84,38 @@ def test_no_registry_is_named():
         if name != "tests/test_docs.py" and (ROOT / name).is_file():
             text = (ROOT / name).read_bytes().decode(errors="replace")
             assert not hosts.search(text), name
+
+
+def test_every_requirement_is_locked_within_its_bounds():
+    from packaging.requirements import Requirement
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    parts = project["project"]
+    extras = [x for extra in parts["optional-dependencies"].values() for x in extra]
+    locked = {
+        re.sub("[-_.]+", "-", name).lower(): version
+        for name, version in doctor.locked(ROOT).items()
+    }
+    for text in [*parts["dependencies"], *extras]:
+        wanted = Requirement(text)
+        name = re.sub("[-_.]+", "-", wanted.name).lower()
+        assert wanted.specifier.contains(locked[name]), text
+
+
+def test_names_of_files_hold_on_every_system():
+    """Windows has reserved names and characters, and one case for both."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a clone")
+    names = listed.stdout.decode("utf-8").split("\0")[:-1]
+    assert len({name.lower() for name in names}) == len(names) > 50
+    for name in names:
+        for part in name.split("/"):
+            assert re.fullmatch(r"[A-Za-z0-9._-]*[A-Za-z0-9_-]", part), name
+            assert not re.fullmatch(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?", part)
+        assert len(name) < 100
 
 
 def test_lock_has_plain_versions():

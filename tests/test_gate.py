@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from helpers import caught_at, cell, notebook, replace, save
+from nbformat.v4 import new_output
 from PIL import Image, PngImagePlugin
 
 from lmbook.press import compare, editions, run
@@ -221,6 +223,27 @@ FILE_FAULTS = [
 ]
 
 
+def test_a_picture_of_another_kind_is_compared_exactly() -> None:
+    """SVG has no bound; a change of the alpha channel alone is one."""
+
+    def shown(data: dict[str, str]) -> Any:
+        made = notebook(("one", "1"))
+        made.cells[0].execution_count = 1
+        made.cells[0].outputs = [new_output("display_data", data)]
+        return made
+
+    def png(alpha: int) -> dict[str, str]:
+        buffer = io.BytesIO()
+        Image.new("RGBA", (9, 9), (0, 0, 0, alpha)).save(buffer, "PNG")
+        return {"image/png": base64.b64encode(buffer.getvalue()).decode("ascii")}
+
+    svg = [shown({"image/svg+xml": f"<svg id='{i}'/>"}) for i in range(2)]
+    assert [d.kind for d in compare.compare(*svg).differences] == ["text"]
+    seen = [shown(png(alpha)) for alpha in (255, 246)]
+    assert [d.kind for d in compare.compare(*seen).differences] == ["picture"]
+    assert compare.compare(svg[0], svg[0]).differences == []
+
+
 @pytest.mark.parametrize("spoil", FILE_FAULTS, ids=lambda f: f.__name__)
 def test_a_spoilt_file_is_caught(spoil: Callable[[Any], str], healthy: Any) -> None:
     committed = copy.deepcopy(healthy)
@@ -230,12 +253,22 @@ def test_a_spoilt_file_is_caught(spoil: Callable[[Any], str], healthy: Any) -> N
     assert compare.compare(healthy, healthy).differences == []
 
 
+DEAF = """
+while True:
+    try:
+        while True: pass
+    except KeyboardInterrupt: pass
+"""
+
+
 @pytest.mark.parametrize(
     ("source", "error"),
     [
         ("1 / 0", "ZeroDivisionError"),
         ("while True: pass", "no end after 3 s"),
         ("import os; os._exit(1)", "the kernel died"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "the kernel died"),
+        (DEAF, "no end after 3 s"),
     ],
 )
 def test_a_run_that_fails_leaves_nothing(
@@ -266,9 +299,19 @@ def test_a_tag_that_hides_an_error_is_refused(tmp_path: Path) -> None:
         accept([path], tmp_path / "out")
 
 
-def test_a_private_kernel_name_neither_stops_the_run_nor_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"kernelspec": {"name": "conda-env-mine-py", "display_name": "Mine"}},
+        {"kernelspec": {"name": "ir", "display_name": "R", "language": "R"}},
+        {},
+    ],
+)
+def test_a_private_kernel_name_neither_stops_the_run_nor_stays(
+    metadata: dict[str, Any], tmp_path: Path
+) -> None:
     content = notebook(("one", "1"))
-    content.metadata["kernelspec"]["name"] = "conda-env-mine-py"
+    content.metadata = nbformat.from_dict(metadata)
     done = execute(content, tmp_path)
     assert done.metadata["kernelspec"] == compare.KERNELSPEC
     assert cell(done, "one").execution_count == 1

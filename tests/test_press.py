@@ -85,6 +85,31 @@ def test_tests_run_in_that_environment() -> None:
     assert os.environ["OMP_NUM_THREADS"] == "1"
 
 
+def test_cold_caches_and_a_contributor_s_settings_leave_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing on stderr: no font cache, no folder that cannot be written to."""
+    for name, value in {
+        "MPLCONFIGDIR": "/nonexistent/mpl",
+        "MPLBACKEND": "no-such-backend",
+        "PYTHONWARNINGS": "error",
+        "PYTHONVERBOSE": "1",
+        "IPYTHONDIR": "/nonexistent/ipython",
+        "HOME": "/nonexistent",
+    }.items():
+        monkeypatch.setenv(name, value)
+    found = run.environment(tmp_path / "build")
+    for name in set(os.environ) - set(found):
+        monkeypatch.delenv(name)
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+    source = "from lmbook import plots, repro\nrepro.setup(0)\n"
+    source += "plots.curves({'a': [1, 2]}, alt='上がる線です。', title='図')"
+    done = run.execute(notebook(("figure", source)), tmp_path)
+    assert [o.output_type for o in cell(done, "figure").outputs] == ["execute_result"]
+    assert list((tmp_path / "build" / "mpl").iterdir())  # the cache was made here
+
+
 # The network guard
 
 
@@ -456,6 +481,11 @@ def test_parameters_take_the_defaults_type(
         (["n={[]}"], "not a value of type int"),
         (["quick=1"], "not a value of type bool"),
         (["lr=fast"], "not a value of type float"),
+        (["n=３"], "not a value of type int"),
+        (["n=1e3"], "not a value of type int"),
+        (["quick=true"], "not a value of type bool"),
+        (["N=3"], "no parameter 'N'"),
+        (["n =3"], "no parameter 'n '"),
         (["n"], "'n' is not name=value"),
         (["n=1", "n=2"], "given twice"),
     ],
