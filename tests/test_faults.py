@@ -447,7 +447,7 @@ def test_an_interruption_loses_nothing(
     if command in ("accept", "write"):
         shutil.copy(house / "blank" / "01_x.ipynb", house / "notebooks")
         whole.append(sums(house / "notebooks"))
-    mark = f"{tmp_path.name}-{command}-{name}"
+    mark = str(tmp_path)
     process = start(house, INTERRUPTED[command], mark)
     moment = random.uniform(0, 0.3 if command == "write" else 6)
     time.sleep(moment)
@@ -470,7 +470,7 @@ def test_a_chapter_ends_with_the_process_that_started_it(tmp_path: Path) -> None
     path = save(tmp_path / "01_x.ipynb", notebook(("a", "1"), ("wait", source)))
     script = "import sys; from pathlib import Path; from lmbook.press import run;"
     script += "run.run([Path(sys.argv[1])], Path(sys.argv[2]))"
-    mark = f"{tmp_path.name}-leash"
+    mark = str(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-uc", script, str(path), str(tmp_path / "out")],
         env={**os.environ, "LMBOOK_MARK": mark},

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import atexit
 import re
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -108,19 +110,34 @@ def execute(
         on_cell_start=started,
     )
     try:
-        client.execute(env=run.environment())
+        _beside(lambda: client.execute(env=run.environment()))
     except CellTimeoutError:
         message = f"it does not end within {cell_seconds} s"
         return client.nb, Difference(last, "halt", message)
     except DeadKernelError:
         return client.nb, Difference(last, "halt", "the kernel dies here")
-    except (AssertionError, RuntimeError) as error:
-        if "_async_cleanup_kernel_future" in vars(client):  # nbclient has had Ctrl-C
-            raise KeyboardInterrupt from error
-        raise run.CellError(last, f"{type(error).__name__}: {error}") from error
+    except RuntimeError as error:
+        raise run.CellError(last, str(error)) from error
     finally:
         atexit.unregister(client._cleanup_kernel)
     return client.nb, None
+
+
+def _beside(work: Callable[[], Any]) -> None:
+    """Do ``work`` in a thread that ends with this process, as its kernel does.
+
+    In the main thread nbclient would take Ctrl-C for itself.
+    """
+    done: Future[Any] = Future()
+
+    def run_it() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run_it, daemon=True).start()
+    done.result()
 
 
 def judge(
