@@ -600,6 +600,16 @@ def test_nothing_outside_press_imports_press() -> None:
             assert "lmbook.press" not in path.read_text(encoding="utf-8"), path
 
 
+def test_a_command_starts_at_once() -> None:
+    """Nothing heavy on the way to every command, and to every chapter's process."""
+    code = "import sys; from lmbook.press import commands;"
+    code += "print({'torch', 'matplotlib', 'lark', 'papermill'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout == "set()\n"
+
+
 def test_importing_lmbook_is_light() -> None:
     code = "import sys, lmbook; print({'torch', 'matplotlib'} & set(sys.modules))"
     done = subprocess.run(
