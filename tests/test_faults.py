@@ -20,6 +20,7 @@ from helpers import cell, markdown, notebook, save
 from lmbook import chapters, data, plots
 from lmbook.press import (
     cli,
+    compare,
     desk,
     diff,
     doctor,
@@ -105,6 +106,19 @@ def test_the_remedy_hangs_on_the_place(house: Path) -> None:
         with pytest.raises(run.NotebookError, match=remedy):
             run.read(path)
     assert desk.reset(house / "notebooks" / "01_x.ipynb", house / "desk")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"cells": []', "\x00"])
+def test_definitions_of_a_broken_notebook_are_refused(
+    text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "01_x.ipynb"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"01_x.*読めません.*git checkout -- "):
+        chapters.load("01", path)
+    good = compare.text_of(notebook(("one", "A = 1")))
+    path.write_text(good, encoding="utf-8-sig", newline="\r\n")
+    assert chapters.load("01", path).A == 1
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

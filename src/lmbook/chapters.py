@@ -89,12 +89,21 @@ def _constant(target: ast.expr) -> bool:
 def source(notebook: Path) -> str:
     """The definitions of all code cells of ``notebook``, as one module's text.
 
-    Raises SyntaxError, in Japanese, for a cell that is not Python.
+    Raises, in Japanese, SyntaxError for a cell that is not Python and ValueError for
+    a file that is no notebook.
     """
     import nbformat
 
+    try:
+        text = notebook.read_text(encoding="utf-8-sig")
+        cells = nbformat.reads(text, as_version=4).cells
+    except (ValueError, AttributeError, KeyError) as error:
+        raise ValueError(
+            f"{notebook} はノートブックとして読めません。"
+            f"もとに戻します: git checkout -- {notebook}"
+        ) from error
     parts = []
-    for cell in nbformat.read(notebook, as_version=4).cells:
+    for cell in cells:
         if cell.cell_type == "code":
             try:
                 parts.append(definitions(cell.source))
