@@ -1,19 +1,27 @@
 """One environment for all tests: the kernels' own, network guard included."""
 
 import os
+import signal
+import sys
 import tempfile
 
 import pytest
 
 from lmbook.press import run
 
+# A worker of xdist works inside the folder of its controller, which outlives it.
+_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+_INSIDE = os.environ.get("JUPYTER_RUNTIME_DIR") if _WORKER else None
 _ENVIRONMENT = run.environment()
 for _name in set(os.environ) - set(_ENVIRONMENT):
     del os.environ[_name]
 os.environ.update(_ENVIRONMENT)
-# Removed when this process ends, a worker of xdist or a child run as well.
-_RUNTIME = tempfile.TemporaryDirectory(prefix="lmbook-", ignore_cleanup_errors=True)
+# Removed when this process ends; SIGTERM ends it, too, as if it had asked to.
+_RUNTIME = tempfile.TemporaryDirectory(
+    prefix="lmbook-", dir=_INSIDE, ignore_cleanup_errors=True
+)
 os.environ["JUPYTER_RUNTIME_DIR"] = _RUNTIME.name
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def pytest_configure(config):
