@@ -280,7 +280,7 @@ def test_a_run_that_fails_leaves_nothing(
     (out / path.name).write_text("from an earlier run", encoding="utf-8")
     start = time.monotonic()
     (result,) = run.run([path], out, cell_seconds=3, say=lambda text: None)
-    assert time.monotonic() - start < 45
+    assert time.monotonic() - start < 120
     assert result.cell == "bad"
     assert error in (result.error or "")
     assert list(out.iterdir()) == []
