@@ -15,7 +15,7 @@ TABLE: dict[str, Case] = {
 }
 #: What cannot be called by itself, and why.
 EXEMPT: dict[str, str] = press.EXEMPT
-EXAMPLES, MANY = 4, 18
+EXAMPLES, MANY = 4, 24
 
 
 @pytest.fixture(autouse=True)

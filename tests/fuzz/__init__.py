@@ -5,6 +5,7 @@ A table maps a name (``repro.fmt``, ``02.rope``, ``03.Adam.step``) to a :class:`
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import inspect
 import io
@@ -48,7 +49,8 @@ STRAY = [None, True, -1, 0, 1.5, math.nan, math.inf, "あ", "", [], [[1.0], []],
 class Wrong:
     """Values that an argument may not have; the message must match ``names``.
 
-    ``values`` is a strategy, or a function of the legal arguments that gives one.
+    ``values`` is a strategy, or a list whose every value is tried, or a function of
+    the legal arguments that gives one of them.
     An empty ``names`` stands for the argument's own name.
     """
 
@@ -170,15 +172,12 @@ def fuzz(case: Case, thing: Any, examples: int) -> int:
     if case.check:
         run(many, case.arguments, lambda drawn: _legal(case, thing, drawn))
     for name, wrong in case.wrong.items():
-        if not isinstance(wrong, Wrong):
-            wrong = Wrong(wrong)
-        illegal = case.arguments.flatmap(
-            lambda drawn, w=wrong, n=name: _put(drawn, n, w)
-        )
+        wrong = wrong if isinstance(wrong, Wrong) else Wrong(wrong)
+        illegal = case.arguments.flatmap(functools.partial(_put, name, wrong))
         run(
             max(2, many // 2),
             illegal,
-            lambda drawn, n=name, w=wrong: _refused(case, thing, drawn, n, w),
+            lambda drawn, n=name, w=wrong: _refused(case, thing, *drawn, n, w),
         )
     if case.stray and case.check:
         stray = case.arguments.flatmap(_astray)
@@ -186,11 +185,14 @@ def fuzz(case: Case, thing: Any, examples: int) -> int:
     return calls
 
 
-def _put(drawn: dict[str, Any], name: str, wrong: Wrong) -> Any:
+def _put(name: str, wrong: Wrong, drawn: dict[str, Any]) -> Any:
+    """Legal arguments, and the values to be put in the place of one."""
     values = wrong.values
-    if not isinstance(values, st.SearchStrategy):
+    if callable(values):
         values = values(SimpleNamespace(**drawn))
-    return values.map(lambda value: drawn | {name: value})
+    if isinstance(values, list):
+        return st.just((drawn, values))
+    return st.tuples(st.just(drawn), values.map(lambda value: [value]))
 
 
 def _astray(drawn: dict[str, Any]) -> Any:
@@ -225,17 +227,18 @@ def _legal(case: Case, thing: Any, given: dict[str, Any]) -> None:
 
 
 def _refused(
-    case: Case, thing: Any, given: dict[str, Any], name: str, wrong: Wrong
+    case: Case, thing: Any, drawn: dict[str, Any], values: list[Any], *what: Any
 ) -> None:
-    try:
-        got = _called(case, thing, given, name)
-    except wrong.errors as error:
-        pattern = wrong.names or re.escape(name)
-        assert re.search(pattern, str(error), re.IGNORECASE), (
-            f"{error!r} does not name {pattern}"
-        )
-        return
-    raise AssertionError(f"{name}={given[name]!r} was accepted: {got!r}")
+    name, wrong = what
+    pattern = wrong.names or re.escape(name)
+    for value in values:
+        try:
+            got = _called(case, thing, drawn | {name: value}, name)
+        except wrong.errors as error:
+            named = re.search(pattern, str(error), re.IGNORECASE)
+            assert named, f"{error!r} of {name}={value!r} does not name {pattern}"
+        else:
+            raise AssertionError(f"{name}={value!r} was accepted: {got!r}")
 
 
 def _survives(case: Case, thing: Any, name: str, given: dict[str, Any]) -> None:
