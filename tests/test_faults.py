@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import nbformat
 import pytest
 from helpers import cell, markdown, notebook, save
 
-from lmbook import chapters, data, plots
+from lmbook import chapters, data, plots, repro
 from lmbook.press import (
     cli,
     compare,
@@ -183,6 +184,38 @@ def test_a_changed_byte_of_a_corpus_is_refused(
     function, key = read[name]
     with pytest.raises(ValueError, match=rf"{name}.*SHA-256.*git checkout"):
         function(key)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": 1', b"\xff", b"<<<<<<< HEAD\n{}"])
+def test_a_damaged_measurement_is_named(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chapters, "ROOT", tmp_path)
+    file = tmp_path / "benchmarks" / "results" / "ladder.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"ladder\.json が壊れています.*git checkout"):
+        repro.measured("ladder")
+
+
+def test_a_font_that_was_copied_in_part_is_copied_again(tmp_path: Path) -> None:
+    from lmbook.press import lab
+
+    lab._fonts(tmp_path)
+    whole = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert set(whole) == {"regular.otf", "bold.otf"}
+    (tmp_path / "bold.otf").write_bytes(whole["bold.otf"][:9])
+    lab._fonts(tmp_path)
+    assert (tmp_path / "bold.otf").read_bytes() == whole["bold.otf"]
+
+
+def test_threads_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
+    """Two chapters that start at once both write the network guard."""
+    path = tmp_path / "one.txt"
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(lambda i: run.write_text(path, str(i) * 4000), range(400)))
+    assert len(set(path.read_text(encoding="utf-8"))) in (1, 2, 3)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,8 @@ def record(**results: Any) -> None:
 def measured(name: str) -> Any:
     """The committed results of ``benchmarks/<name>.py``.
 
-    Raises FileNotFoundError, in Japanese, when there are none.
+    Raises, in Japanese, FileNotFoundError when there are none and ValueError when
+    the file is damaged.
     """
     from lmbook.chapters import ROOT
 
@@ -248,4 +249,9 @@ def measured(name: str) -> Any:
         raise FileNotFoundError(
             f"測定の結果 {name} がありません。make bench を実行すると作られます。"
         )
-    return json.loads(file.read_text(encoding="utf-8"))
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(
+            f"測定の結果 {file} が壊れています。もとに戻します: git checkout -- {file}"
+        ) from error
