@@ -28,6 +28,7 @@ mathjax_path = "tex-svg.js"
 html_theme = "sphinx_book_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("formulas.js", {"priority": 900})]
 html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False

@@ -11,12 +11,13 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
+from fontTools.ttLib import TTFont
 from helpers import cell, markdown, notebook, save
 from nbformat.v4 import new_output
 from PIL import Image
 
 import lmbook
-from lmbook import chapters, repro
+from lmbook import chapters, plots, repro
 from lmbook.press import compare, editions, handouts, run, site, suite
 
 CHAPTERS = chapters.every()
@@ -178,14 +179,28 @@ def test_downloads_are_the_student_s_only(full, printed):
         assert not any(plan in visible(path) for plan in plans)
 
 
+@pytest.mark.parametrize(
+    ("font", "whole"), [*zip(site.FONTS, plots.fonts(), strict=True)]
+)
+def test_every_character_is_in_the_fonts_that_come_along(full, font, whole):
+    text = "".join(p.read_text(encoding="utf-8") for p in full.glob("*.html"))
+    asked = {ord(c) for c in html.unescape(text) if not c.isascii()}
+    known = set(TTFont(whole, lazy=True).getBestCmap())
+    file = full / "_static" / font
+    assert asked & known == asked & set(TTFont(file).getBestCmap())
+    assert len(asked & known) > 500
+    assert file.stat().st_size < 300_000
+    assert f"url({font})" in (full / "_static" / "site.css").read_text("utf-8")
+
+
 def test_mathjax_comes_with_its_licence(full):
     assert (full / "_static" / "tex-svg.js").stat().st_size > 1e6
     assert "Apache License" in (full / "_static/tex-svg.LICENSE.txt").read_text("utf-8")
 
 
 def code(text):
-    """Squeezed and less its comments, as `editions.answers` gives it."""
-    return editions.squeezed(text)
+    """Squeezed and less its comments, formulas and code bare of their marks."""
+    return re.sub(r"\\[()]|[$`]", "", editions.squeezed(text))
 
 
 def test_answers_are_folded_or_gone(full, bare):
@@ -206,8 +221,8 @@ def test_answers_are_folded_or_gone(full, bare):
             ),
         }
         for answer in hidden:
-            assert answer in texts["folds"], answer
-            assert answer not in texts["bare"], answer
+            assert code(answer) in texts["folds"], answer
+            assert code(answer) not in texts["bare"], answer
 
 
 def test_no_file_of_the_bare_site_holds_an_answer(full, bare):
@@ -330,6 +345,16 @@ CONTRAST = """() => {
 }"""
 
 
+#: Japanese letters of formulas that are no letters, or lie on each other.
+SQUEEZED = """() => [...document.querySelectorAll('svg text[data-variant]')]
+  .filter((text) => /[぀-鿿]/.test(text.textContent))
+  .filter((text) => {
+    const wide = 0.9 * parseFloat(text.getAttribute('font-size'));
+    const [a, b] = [text, text.nextElementSibling || text].map((t) => t.getCTM());
+    return text.getBBox().width < wide || (b.e > a.e && b.e - a.e < wide * a.a);
+  }).length"""
+
+
 @pytest.mark.parametrize(
     ("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)]
 )
@@ -350,6 +375,7 @@ def test_it_reads_from_a_stick(browser, full, scheme, width):  # C48
             assert (
                 page.locator("mjx-merror, mjx-container [data-mjx-error]").count() == 0
             )
+            assert page.evaluate(SQUEEZED) == 0
         text = page.evaluate(PROSE)
         assert "$" not in text
         assert "\\(" not in text

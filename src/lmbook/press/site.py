@@ -5,7 +5,9 @@ Nothing in it asks the network. MathJax is copied out of a wheel at build time.
 
 from __future__ import annotations
 
+import html
 import importlib.metadata
+import io
 import re
 import shutil
 import subprocess
@@ -14,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmbook import chapters
+from lmbook import chapters, plots
 from lmbook.press import compare, editions, handouts
 from lmbook.press.run import BUILD, environment, read
 
@@ -23,6 +25,8 @@ SOURCE = chapters.ROOT / "site"
 #: From its wheel, with the licence under which it may be passed on.
 MATHJAX = {"es5/tex-svg.js": "tex-svg.js", "LICENSE": "tex-svg.LICENSE.txt"}
 
+#: Regular and bold, as site.css names them.
+FONTS = ("lesson-jp.woff", "lesson-jp-bold.woff")
 #: What the theme leaves in English, in titles and labels.
 LABELS = {
     "Link to this heading": "この見出しへのリンク",
@@ -160,9 +164,11 @@ def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
     )
     if done.returncode or done.stdout.strip():
         raise SiteError(f"the site was not built: {done.stdout.strip()}")
-    for page in made.glob("*.html"):
-        text = re.sub(LABELLED, _in_japanese, page.read_text(encoding="utf-8"))
-        page.write_text(text, encoding="utf-8")
+    texts = []
+    for page in sorted(made.glob("*.html")):
+        texts.append(re.sub(LABELLED, _in_japanese, page.read_text(encoding="utf-8")))
+        page.write_text(texts[-1], encoding="utf-8")
+    _write_fonts(html.unescape("".join(texts)), made / "_static")
     (made / ".buildinfo").unlink(missing_ok=True)
     for file in made.rglob("*.map"):  # for debuggers of the theme
         file.unlink()
@@ -170,3 +176,24 @@ def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
 
 def _in_japanese(label: re.Match[str]) -> str:
     return f'{label[1]}="{LABELS[label[2]]}"'
+
+
+def _write_fonts(text: str, static: Path) -> None:
+    """The gothic of plots and paper, cut to ``text``, for readers who have none."""
+    from fontTools import subset
+
+    messages = (static / "translations.js").read_text(encoding="utf-8")
+    wanted = {int(code, 16) for code in re.findall(r"\\u([0-9a-f]{4})", messages)}
+    wanted |= {ord(c) for c in text if not c.isascii()}
+    options = subset.Options(
+        flavor="woff", layout_features=[], hinting=False, name_IDs=[0, 13, 14]
+    )
+    for path, name in zip(plots.fonts(), FONTS, strict=True):
+        font = subset.load_font(str(path), options)
+        font.recalcTimestamp = False
+        cutter = subset.Subsetter(options)
+        cutter.populate(unicodes=wanted)
+        cutter.subset(font)
+        buffer = io.BytesIO()
+        subset.save_font(font, buffer, options)
+        (static / name).write_bytes(buffer.getvalue())
