@@ -384,7 +384,7 @@ TABLE = {
         lambda got, g: (
             len(got.blocks) == g.layers and got.head.out_features == g.vocab_size
         ),
-        {"method": NO_METHOD, "heads": NO_HEADS},
+        {"method": NO_METHOD, "heads": Wrong([0, -1, 3, 5], "heads")},
         stray=False,
     ),
     "three_back": task(lambda row, t, drawn: row[t - 3]),

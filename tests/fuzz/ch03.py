@@ -1,6 +1,7 @@
 """Chapter 3: a GPT out of numbers, its gradients, its optimizer, its sampling."""
 
 import gc
+import itertools
 import math
 import operator
 import random
@@ -228,6 +229,13 @@ def filtered(name: str) -> Case:
                 if q
             )
         ),
+    )
+
+
+def drawn_by_sums(probabilities: list[float], seed: int) -> int:
+    point, sums = random.Random(seed).random(), itertools.accumulate(probabilities)
+    return next(
+        (i for i, total in enumerate(sums) if point < total), len(probabilities) - 1
     )
 
 
@@ -722,9 +730,11 @@ TABLE = {
         {"top_k": Wrong(NO_TOP, "top_k"), "temperature": NO_HEAT},
     ),
     "draw": Case(
-        {"probabilities": PROBABILITIES, "rng": SEEDS.map(random.Random)},
-        lambda got, g: got in range(len(g.probabilities)),
+        {"probabilities": PROBABILITIES, "seed": SEEDS},
+        lambda got, g: got == drawn_by_sums(g.probabilities, g.seed),
         {"probabilities": Wrong([[], None], "empty|iter", NATURAL)},
+        call=lambda f, probabilities, seed: f(probabilities, random.Random(seed)),
+        stray=False,
     ),
     "entropy": Case(
         {"probabilities": PROBABILITIES},
