@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmbook import chapters, plots
+from lmbook import chapters
 from lmbook.press import compare, editions, handouts
 from lmbook.press.run import BUILD, environment, read
 
@@ -181,6 +181,8 @@ def _in_japanese(label: re.Match[str]) -> str:
 def _write_fonts(text: str, static: Path) -> None:
     """The gothic of plots and paper, cut to ``text``, for readers who have none."""
     from fontTools import subset
+
+    from lmbook import plots
 
     messages = (static / "translations.js").read_text(encoding="utf-8")
     wanted = {int(code, 16) for code in re.findall(r"\\u([0-9a-f]{4})", messages)}
