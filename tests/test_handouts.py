@@ -585,6 +585,23 @@ def test_an_id_that_stands_twice(tmp_path):
         handouts.build([path], tmp_path)
 
 
+def test_notebooks_do_not_tell_which_python_executed_the_chapter(tmp_path, monkeypatch):
+    monkeypatch.setattr(handouts, "pdf", lambda *given: (b"", 1))
+    chapter = notebook(markdown("title", "# 題"), ("one", "x = 1"))
+    executed = compare.clean(chapter)
+    executed.metadata.language_info["version"] = "3.11.7"
+    for part in executed.cells:
+        part.metadata["tags"] = []
+    found = []
+    for name, content in (("first", chapter), ("second", executed)):
+        save(tmp_path / name / "01_made.ipynb", content)
+        handouts.build([tmp_path / name / "01_made.ipynb"], tmp_path / name / "out")
+        files = sorted((tmp_path / name / "out").rglob("*.ipynb"))
+        found.append([file.read_bytes() for file in files])
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
+
+
 def test_an_interrupted_build_leaves_the_last_good_file(tmp_path, monkeypatch):
     path = save(tmp_path / "01_x.ipynb", lesson(("code", "print(1)")))
     (made,) = handouts.build([path], tmp_path / "out")

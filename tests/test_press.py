@@ -110,6 +110,14 @@ def test_cold_caches_and_a_contributor_s_settings_leave_no_trace(
     assert list((tmp_path / "build" / "mpl").iterdir())  # the cache was made here
 
 
+def test_what_is_printed_in_pieces_is_one_output(tmp_path) -> None:
+    """Paper and site are made of executions, too, and must not depend on the hour."""
+    source = "import time\nfor i in range(3):\n    print(i, flush=True)\n"
+    source += "    time.sleep(0.4)"
+    done = run.execute(notebook(("slow", source)), tmp_path)
+    assert [o.text for o in cell(done, "slow").outputs] == ["0\n1\n2\n"]
+
+
 # The network guard
 
 

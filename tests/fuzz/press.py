@@ -634,6 +634,15 @@ RUN_ = {
     "run.Kernel.kernel_spec": Case(
         {"self": st.builds(run.Kernel)}, lambda got, g: got.language == "python"
     ),
+    "run.joined": Case(
+        {"outputs": OUTPUTS},
+        lambda got, g: (
+            "".join(o.get("text", "") for o in got)
+            == "".join(o.get("text", "") for o in g.outputs)
+            and [o for o in got if "data" in o] == [o for o in g.outputs if "data" in o]
+            and run.joined(got) == got
+        ),
+    ),
     "run.read": Case(
         {"path": FILES},
         lambda got, g: compare.text_of(got) == g.path.read_text("utf-8"),

@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import copy
 import io
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import nbformat
 import numpy as np
 from PIL import Image
+
+from lmbook.press.run import joined
 
 #: The one place of the picture bounds (regression.md 2): measured drift stays below
 #: them, the smallest real fault (RMS 0.36) above.
@@ -78,7 +79,7 @@ def clean(notebook: Any) -> Any:
         cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
         cell.pop("attachments", None)
         if cell.cell_type == "code":
-            cell.outputs = _joined(cell.outputs)
+            cell.outputs = joined(cell.outputs)
             for output in cell.outputs:
                 if "metadata" in output:
                     output.metadata = nbformat.from_dict(_alt_only(output.metadata))
@@ -88,17 +89,6 @@ def clean(notebook: Any) -> Any:
 def text_of(notebook: Any) -> str:
     """The bytes of a committed notebook, as text."""
     return str(nbformat.writes(notebook, indent=1)) + "\n"
-
-
-def _joined(outputs: Iterable[Any]) -> list[Any]:
-    joined: list[Any] = []
-    for output in outputs:
-        stream = output.output_type == "stream"
-        if stream and joined and joined[-1].get("name") == output.name:
-            joined[-1].text += output.text
-        else:
-            joined.append(copy.deepcopy(output))
-    return joined
 
 
 def _alt_only(metadata: Any) -> dict[str, Any]:
@@ -170,7 +160,7 @@ def _compare_cells(expected: Any, actual: Any, report: Report) -> None:
         report.add(expected.id, "tags", "tags differ", *tags)
     if expected.cell_type != "code":
         return
-    first, second = _joined(expected.outputs), _joined(actual.outputs)
+    first, second = joined(expected.outputs), joined(actual.outputs)
     shapes = [_shape(o) for o in first], [_shape(o) for o in second]
     if shapes[0] != shapes[1]:
         message = "number, order or kind of outputs differs"

@@ -79,9 +79,10 @@ def _chapter(path: Path, folder: Path) -> Made:
         made[f"{path.stem}_{edition}.pdf"], pages[edition] = pdf(
             notebook, edition, path.name
         )
+    same = compare.clean(notebook)  # an execution adds its Python's version
     for name, content in {
-        f"{path.stem}_student.ipynb": student_notebook(notebook, path.name),
-        f"nbgrader/{path.stem}.ipynb": editions.nbgrader(notebook, path.name),
+        f"{path.stem}_student.ipynb": student_notebook(same, path.name),
+        f"nbgrader/{path.stem}.ipynb": editions.nbgrader(same, path.name),
     }.items():
         made[name] = compare.text_of(content).encode("utf-8")
     for name, content in made.items():

@@ -7,6 +7,7 @@ one. Threads here only wait for those processes.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import logging
 import os
@@ -190,7 +191,22 @@ def execute(
     # papermill keeps times, and the whole input once more.
     for part in (done, *done.cells):
         part.metadata.pop("papermill", None)
+    for cell in done.cells:
+        if cell.cell_type == "code":
+            cell.outputs = joined(cell.outputs)
     return done
+
+
+def joined(outputs: Iterable[Any]) -> list[Any]:
+    """Outputs with neighbouring pieces of one stream as one: the split is chance."""
+    whole: list[Any] = []
+    for output in outputs:
+        stream = output.output_type == "stream"
+        if stream and whole and whole[-1].get("name") == output.name:
+            whole[-1].text += output.text
+        else:
+            whole.append(copy.deepcopy(output))
+    return whole
 
 
 def _explain(error: Exception, cell_seconds: int) -> str:
