@@ -244,6 +244,14 @@ NO_PLACE = st.sampled_from([-1, 4, 99])
 NO_TOP = [0, -1, True, 1.5, "2"]
 NO_HEAT = Wrong([-1, math.nan, math.inf, -1e-9], "温度")
 
+SEND_BACK = Case(
+    {"graph": line(BOOK.BinaryValue)},
+    lambda got, g: got,
+    call=lambda f, graph: sent_back(lambda e: f(e, BOOK.topological_order(e)), graph),
+    mutates=["graph"],
+    stray=False,
+)
+
 TABLE = {
     "Vocabulary": Case(
         {"docs": DOCS},
@@ -294,24 +302,8 @@ TABLE = {
         {"end": line(BOOK.BinaryValue).map(lambda made: made[0])},
         lambda got, g: got is None or ordered(got, g.end),
     ),
-    "send_back": Case(
-        {"graph": line(BOOK.BinaryValue)},
-        lambda got, g: got,
-        call=lambda f, graph: sent_back(
-            lambda e: f(e, BOOK.topological_order(e)), graph
-        ),
-        mutates=["graph"],
-        stray=False,
-    ),
-    "send_back_ex": Case(
-        {"graph": line(BOOK.BinaryValue)},
-        lambda got, g: got,
-        call=lambda f, graph: sent_back(
-            lambda e: f(e, BOOK.topological_order(e)), graph
-        ),
-        mutates=["graph"],
-        stray=False,
-    ),
+    "send_back": SEND_BACK,
+    "send_back_ex": SEND_BACK,
     "BinaryValue": Case(
         {"data": NUMBER, "children": st.just(()), "local_grads": st.just(())},
         lambda got, g: (got.data, got.grad) == (g.data, 0.0),
